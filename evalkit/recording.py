@@ -1,0 +1,324 @@
+"""A trace as ledger events, and back.
+
+:func:`events_of` writes what a finished trial did; :func:`trace_of` reads it
+from any ledger. Calls and their results are two events with one ``call``
+number, because a ledger is written while the agent still waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import TypeVar
+
+from evalkit.errors import TraceError
+from evalkit.grade import Ending
+from evalkit.ledger import JSON, Event, EventKind
+from evalkit.trace import Document, ModelCall, Span, ToolCall, Trace, Turn, Usage
+
+_Call = TypeVar("_Call", ToolCall, ModelCall)
+
+
+class Recorder:
+    """Writes events with running numbers, turn by turn.
+
+    Parameters
+    ----------
+    emit
+        Called with each event as it happens.
+    clock
+        Gives seconds since the trial began; each event notes it among its real
+        times. Without one, events have no time.
+    """
+
+    def __init__(
+        self, emit: Callable[[Event], None], *, clock: Callable[[], float] | None = None
+    ) -> None:
+        self._emit = emit
+        self._clock = clock
+        self._seq = 0
+        self._n_turns = 0
+        self._n_tool_calls = 0
+        self._n_model_calls = 0
+
+    def event(
+        self,
+        kind: EventKind,
+        data: Mapping[str, JSON],
+        *,
+        span: str = "",
+        real: Mapping[str, JSON] | None = None,
+    ) -> None:
+        """Write one event."""
+        times = {} if self._clock is None else {"at_s": round(self._clock(), 6)}
+        self._emit(Event(self._seq + 1, kind, data, span, "", {**times, **(real or {})}))
+        self._seq += 1  # what could not be written leaves no gap
+
+    def start(self, *, scenario: str, trial: int, lane: str, seed: int | None = None) -> None:
+        """Write that a trial begins."""
+        told = {"scenario": scenario, "trial": trial, "lane": lane, "seed": seed}
+        self.event("trial_start", told)
+
+    def end(self, ending: Ending) -> None:
+        """Write how the trial ended; its duration is a real time."""
+        self.event(
+            "trial_end",
+            {"status": ending.status, "reason_code": ending.reason_code, "reason": ending.reason},
+            real=_known({"duration_s": ending.duration_s}),
+        )
+
+    def turn(self, user: str) -> None:
+        """Write that a turn begins; calls and replies that follow belong to it."""
+        self.event("turn", {"turn": self._n_turns, "user": user})
+        self._n_turns += 1
+
+    def header(self, trace: Trace) -> None:
+        """Write what a trace observed, and its metadata."""
+        observed = {
+            "tools_observed": trace.tools_observed,
+            "models_observed": trace.models_observed,
+        }
+        self.event("state", {"trace": {**observed, "metadata": dict(trace.metadata)}})
+
+    def tool_call(self, call: ToolCall, *, turn: int, number: int) -> None:
+        """Write a tool call, and what came back."""
+        asked = {"call": number, "turn": turn, "name": call.name, "args": call.args}
+        more = {"raw_args": call.raw_args, "id": call.id or None, "asked_by": call.asked_by}
+        extra = _known(more)
+        self.event("tool_call", asked | extra, span=call.span_id)
+        answer = {"call": number, "status": call.status, "result": call.result}
+        real = _known({"duration_s": call.duration_s})
+        if call.status != "unknown" or call.result is not None or real:
+            self.event("tool_result", answer, span=call.span_id, real=real)
+
+    def model_call(self, call: ModelCall, *, turn: int, number: int) -> None:
+        """Write a request to a model, and what came back."""
+        asked = {"call": number, "turn": turn, "model": call.model, "prompt": call.prompt}
+        self.event("model_call", asked, span=call.span_id)
+        usage = None if call.usage is None else _known(asdict(call.usage))
+        said = {"call": number, "status": call.status, "reply": call.reply}
+        extra = _known({"usage": usage, "finish_reason": call.finish_reason or None})
+        real = _known({"duration_s": call.duration_s})
+        if call.status != "unknown" or call.reply is not None or extra or real:
+            self.event("model_reply", said | extra, span=call.span_id, real=real)
+
+    def replies(self, texts: Iterable[str]) -> None:
+        """Write the replies of the turn that began last."""
+        for text in texts:
+            self.event("reply", {"turn": max(self._n_turns - 1, 0), "text": text})
+
+    def answer(self, trace: Trace) -> None:
+        """Write what an agent did in the turn that began last.
+
+        A trace that an agent hands back for one turn is that turn's, however it
+        counts its own.
+        """
+        self.header(trace)
+        turn = max(self._n_turns - 1, 0)
+        for model_call in trace.model_calls:
+            self.model_call(model_call, turn=turn, number=self._n_model_calls)
+            self._n_model_calls += 1
+        for tool_call in trace.tool_calls:
+            self.tool_call(tool_call, turn=turn, number=self._n_tool_calls)
+            self._n_tool_calls += 1
+        self.replies(trace.replies)
+        self.rest(trace)
+
+    def rest(self, trace: Trace) -> None:
+        """Write a trace's spans and logs."""
+        for span in trace.spans:
+            real = _known({"start_s": span.start_s, "end_s": span.end_s})
+            self.event("span", _span_data(span), span=span.id, real=real)
+        for text in trace.logs:
+            self.event("log", {"text": text})
+
+
+def _span_data(span: Span) -> dict[str, JSON]:
+    return {
+        "name": span.name,
+        "kind": span.kind,
+        "status": span.status,
+        "attributes": dict(span.attributes),
+        "documents": [asdict(document) for document in span.documents],
+        "parent_id": span.parent_id,
+    }
+
+
+def _known(values: Mapping[str, JSON]) -> dict[str, JSON]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def events_of(trace: Trace) -> tuple[Event, ...]:
+    """Write a finished trace as ledger events, turn by turn; :func:`trace_of` reads them back.
+
+    A call without a recorded result (status ``unknown``) has no event for one.
+
+    Examples
+    --------
+    >>> trace = Trace.from_calls([("book", {"flight_id": "AA123"})], reply="Booked.")
+    >>> [event.kind for event in events_of(trace)]
+    ['state', 'turn', 'tool_call', 'tool_result', 'reply']
+    >>> trace_of(events_of(trace)) == trace
+    True
+    """
+    events: list[Event] = []
+    _record(trace, Recorder(events.append))
+    return tuple(events)
+
+
+def ledger_of(
+    trace: Trace, *, scenario: str, trial: int, lane: str, ending: Ending
+) -> tuple[Event, ...]:
+    """Write the whole ledger of a trial that was run elsewhere, from start to end."""
+    events: list[Event] = []
+    recorder = Recorder(events.append)
+    recorder.start(scenario=scenario, trial=trial, lane=lane)
+    _record(trace, recorder)
+    recorder.end(ending)
+    return tuple(events)
+
+
+def ending_of(events: Iterable[Event]) -> Ending:
+    """Read how a trial ended; without a ``trial_end`` event it never did."""
+    for event in events:
+        if event.kind == "trial_end":
+            data = event.data
+            duration_s = event.real.get("duration_s")
+            return Ending(data["status"], data["reason_code"], data["reason"], duration_s)
+    return Ending("incomplete", "ledger_broken", "the trial's ledger has no end")
+
+
+def _record(trace: Trace, recorder: Recorder) -> None:
+    """Write a finished trace, turn by turn; a call keeps its place among all calls."""
+    recorder.header(trace)
+    model_calls, tool_calls = _by_turn(trace.model_calls), _by_turn(trace.tool_calls)
+    # A call may name a turn of which nothing else is known.
+    for index in sorted({*range(len(trace.turns)), *model_calls, *tool_calls}):
+        turn = trace.turns[index] if index < len(trace.turns) else None
+        if turn is not None:
+            recorder.turn(turn.user)
+        for number, model_call in model_calls.get(index, ()):
+            recorder.model_call(model_call, turn=index, number=number)
+        for number, tool_call in tool_calls.get(index, ()):
+            recorder.tool_call(tool_call, turn=index, number=number)
+        recorder.replies(() if turn is None else turn.replies)
+    recorder.rest(trace)
+
+
+def _by_turn(calls: Iterable[_Call]) -> dict[int, list[tuple[int, _Call]]]:
+    """Collect numbered calls by the turn in which they were made."""
+    found: dict[int, list[tuple[int, _Call]]] = {}
+    for number, call in enumerate(calls):
+        found.setdefault(call.turn, []).append((number, call))
+    return found
+
+
+def trace_of(events: Iterable[Event]) -> Trace:
+    """Read a trace back from the events of one trial.
+
+    Raises
+    ------
+    TraceError
+        If an event lacks what its kind needs.
+    """
+    reader = _TraceReader()
+    for event in events:
+        try:
+            reader.read(event)
+        except (KeyError, TypeError, ValueError, AttributeError, TraceError) as error:
+            raise TraceError(f"event {event.seq} ({event.kind}): {error!r}") from error
+    return reader.trace()
+
+
+class _TraceReader:
+    """Collects what the events of one trial say."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.tool_calls: dict[int, ToolCall] = {}
+        self.model_calls: dict[int, ModelCall] = {}
+        self.spans: list[Span] = []
+        self.logs: list[str] = []
+        self.tools_observed: list[bool] = []
+        self.models_observed: list[bool] = []
+        self.metadata: dict[str, JSON] = {}
+
+    def read(self, event: Event) -> None:
+        """Take in one event; kinds that say nothing about the trace are passed over."""
+        reader = getattr(self, f"_read_{event.kind}", None)
+        if reader is not None:
+            reader(event.data, event)
+
+    def _read_state(self, data: Mapping[str, JSON], _: Event) -> None:
+        if "trace" in data:
+            self.tools_observed.append(data["trace"]["tools_observed"])
+            self.models_observed.append(data["trace"]["models_observed"])
+            self.metadata.update(data["trace"]["metadata"])
+
+    def _read_turn(self, data: Mapping[str, JSON], _: Event) -> None:
+        self.turns.append(Turn(data["user"]))
+
+    def _read_reply(self, data: Mapping[str, JSON], _: Event) -> None:
+        last = self.turns.pop() if self.turns else Turn()
+        self.turns.append(replace(last, replies=(*last.replies, data["text"])))
+
+    def _read_tool_call(self, data: Mapping[str, JSON], event: Event) -> None:
+        self.tool_calls[data["call"]] = ToolCall(
+            name=data["name"],
+            args=data["args"],
+            status="unknown",
+            raw_args=data.get("raw_args"),
+            turn=data["turn"],
+            id=data.get("id", ""),
+            span_id=event.span,
+        )
+
+    def _read_tool_result(self, data: Mapping[str, JSON], event: Event) -> None:
+        self.tool_calls[data["call"]] = replace(
+            self.tool_calls[data["call"]],
+            status=data["status"],
+            result=data["result"],
+            duration_s=event.real.get("duration_s"),
+        )
+
+    def _read_model_call(self, data: Mapping[str, JSON], event: Event) -> None:
+        self.model_calls[data["call"]] = ModelCall(
+            model=data["model"],
+            prompt=data["prompt"],
+            status="unknown",
+            turn=data["turn"],
+            span_id=event.span,
+        )
+
+    def _read_model_reply(self, data: Mapping[str, JSON], event: Event) -> None:
+        usage = data.get("usage")
+        self.model_calls[data["call"]] = replace(
+            self.model_calls[data["call"]],
+            status=data["status"],
+            reply=data["reply"],
+            usage=None if usage is None else Usage(**usage),
+            finish_reason=data.get("finish_reason", ""),
+            duration_s=event.real.get("duration_s"),
+        )
+
+    def _read_span(self, data: Mapping[str, JSON], event: Event) -> None:
+        documents = tuple(Document(**document) for document in data["documents"])
+        times = {name: event.real.get(name) for name in ("start_s", "end_s")}
+        self.spans.append(Span(id=event.span, **{**data, **times, "documents": documents}))
+
+    def _read_log(self, data: Mapping[str, JSON], _: Event) -> None:
+        self.logs.append(data["text"])
+
+    def trace(self) -> Trace:
+        """Give the trace of all events read."""
+        return Trace(
+            turns=tuple(self.turns),
+            tool_calls=tuple(self.tool_calls[number] for number in sorted(self.tool_calls)),
+            model_calls=tuple(self.model_calls[number] for number in sorted(self.model_calls)),
+            spans=tuple(self.spans),
+            logs=tuple(self.logs),
+            # No word of it at all: the agent never handed back what it did.
+            tools_observed=bool(self.tools_observed) and all(self.tools_observed),
+            models_observed=bool(self.models_observed) and all(self.models_observed),
+            metadata=self.metadata,
+        )
