@@ -1,0 +1,319 @@
+"""Running a suite: trials are executed, graded, and written as they finish.
+
+The runner plans, grades, and is the only writer of a run's results; what
+happens inside a trial is :mod:`evalkit.trial`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from evalkit.agents import AgentRef, refer_to
+from evalkit.errors import UsageError
+from evalkit.grade import Ending
+from evalkit.graders import Trial, grade_trial
+from evalkit.ledger import digest, event_line
+from evalkit.recording import ledger_of, trace_of
+from evalkit.results import Manifest, Run, RunWriter, TrialRecord, load_run, trial_record
+from evalkit.run.loading import PathLike, load_suite
+from evalkit.run.planning import GraderName, default_lane, grader_names, new_manifest, planned
+from evalkit.suite import Suite, UserTurn
+from evalkit.trace import Trace
+from evalkit.trial import (
+    LANES,
+    FinishedTrial,
+    TrialOrder,
+    run_here,
+    run_in_processes,
+    trial_seed,
+    unbuilt_parts,
+)
+
+Isolation: TypeAlias = Literal["process", "none"]
+DEFAULT_OUT: Final = "data/runs"
+
+
+def run_suite(  # noqa: PLR0913 - each is one thing that a user says about a run
+    suite: Suite | PathLike,
+    *,
+    agent: Any = None,
+    lane: str | None = None,
+    n_trials: int = 1,
+    seed: int = 0,
+    out: PathLike = DEFAULT_OUT,
+    n_parallel: int | None = None,
+    isolation: Isolation = "process",
+    graders: Sequence[GraderName] = (),
+    scenarios: Sequence[str] = (),
+    progress: bool | None = None,
+) -> Run:
+    """Run an agent through a suite, grade what it does, and keep both.
+
+    Parameters
+    ----------
+    suite
+        A suite, or its file.
+    agent
+        ``"module:name"``, a callable ``agent(text) -> reply`` (sync or async), a
+        zero-argument factory of an object with ``reply(text)``, or such an
+        object; a reply is text or a whole ``Trace``. Defaults to the suite's.
+    lane
+        ``live`` runs the agent with its own model, or none. Defaults to
+        ``contract`` where every scenario has a script.
+    n_trials
+        Attempts at each scenario.
+    seed
+        Randomness of a trial is seeded from this, its scenario and its number.
+    out
+        Folder that gets the run directory.
+    n_parallel
+        Trials in flight at a time; defaults to the number of CPUs.
+    isolation
+        ``process``: a fresh process for each trial. ``none``: this very process,
+        for debugging; deadlines are not kept there.
+    graders
+        Further graders (names or decorated functions) for every scenario.
+    scenarios
+        Ids of the scenarios to run; by default all.
+    progress
+        Show a progress bar; by default only on a terminal.
+
+    Returns
+    -------
+    Run
+        With ``.trials``, ``.grades``, ``.tool_calls`` ... as DataFrames.
+
+    Raises
+    ------
+    SuiteError, AgentError, UsageError
+        Before anything runs. During the run nothing of one trial raises: it is
+        ``failed`` or ``incomplete``, with the reason.
+    LedgerError
+        If the disk does not take a result; finished trials are kept.
+    """
+    suite = suite if isinstance(suite, Suite) else load_suite(suite)
+    lane = lane or default_lane(suite)
+    _check_choices(lane, n_trials=n_trials, n_parallel=n_parallel, isolation=isolation)
+    reference = _agent_of(suite, agent)
+    manifest = new_manifest(
+        suite,
+        lane=lane,
+        plan=planned(suite, n_trials=n_trials, only=scenarios),
+        agent=reference.description,
+        agent_hash=reference.hash,
+        seed=seed,
+        isolation=isolation,
+        more_graders=grader_names(graders),
+    )
+    runner = _Runner(suite, reference, agent, n_parallel=n_parallel, progress=progress)
+    return runner.run(RunWriter.create(Path(out) / manifest.run_id, manifest))
+
+
+def resume_run(
+    run: PathLike,
+    *,
+    suite: Suite | PathLike | None = None,
+    agent: Any = None,
+    n_parallel: int | None = None,
+    progress: bool | None = None,
+) -> Run:
+    """Go on with a run that was interrupted; the result equals an uninterrupted one.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    suite, agent
+        Only needed where the run's own came from memory (a notebook).
+    n_parallel, progress
+        As for :func:`run_suite`.
+
+    Raises
+    ------
+    UsageError
+        If suite or agent are not the ones that the run began with.
+    """
+    writer = RunWriter.resume(Path(run))
+    manifest = writer.manifest
+    given = suite if suite is not None else manifest.suite_path
+    if not given:
+        raise UsageError(f"{run}: its suite came from memory; give it with suite=...")
+    suite = given if isinstance(given, Suite) else load_suite(given)
+    reference = _agent_of(suite, agent if agent is not None else manifest.agent)
+    _check_same(manifest, suite, reference)
+    runner = _Runner(suite, reference, agent, n_parallel=n_parallel, progress=progress)
+    return runner.run(writer)
+
+
+def _check_choices(lane: str, *, n_trials: int, n_parallel: int | None, isolation: str) -> None:
+    if lane not in LANES or lane == "imported":
+        raise UsageError(f"lane {lane!r}: choose contract, live or quality")
+    if n_trials < 1:
+        raise UsageError(f"n_trials == {n_trials}, must be at least 1")
+    if n_parallel is not None and n_parallel < 1:
+        raise UsageError(f"n_parallel == {n_parallel}, must be at least 1")
+    if isolation not in {"process", "none"}:
+        raise UsageError(f"isolation {isolation!r}: choose 'process' or 'none'")
+
+
+def _agent_of(suite: Suite, agent: Any) -> AgentRef:
+    """Refer to the agent given, or to the suite's."""
+    folders = [str(suite.path.parent.resolve())] if suite.path is not None else []
+    given = agent if agent is not None else suite.agent_path
+    if given is None and suite.agent is not None:
+        raise UsageError(
+            f"suite {suite.name!r}: this version cannot run agents that are commands or HTTP "
+            "servers yet; give a Python agent: --agent module:name (agent=...)"
+        )
+    if given is None:
+        raise UsageError(
+            f"suite {suite.name!r} names no agent; give one: --agent module:name (agent=...)"
+        )
+    return refer_to(given, path=(*folders, str(Path.cwd())))
+
+
+def _check_same(manifest: Manifest, suite: Suite, agent: AgentRef) -> None:
+    """Refuse to mix results of different suites or agents in one run."""
+    pairs = (
+        ("suite", manifest.suite_hash, suite.hash),
+        ("agent's code", manifest.agent_hash, agent.hash),
+    )
+    for what, before, now in pairs:
+        if before != now:
+            raise UsageError(
+                f"{manifest.run_id}: the {what} has changed since this run began, so its trials "
+                "would not be comparable; start a new run"
+            )
+
+
+class _Runner:
+    """Runs what is missing of a run, and grades it."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        reference: AgentRef,
+        agent: Any,
+        *,
+        n_parallel: int | None,
+        progress: bool | None,
+    ) -> None:
+        self._suite = suite
+        self._reference = reference
+        self._agent = agent
+        self._n_parallel = n_parallel or os.cpu_count() or 1
+        self._progress = sys.stderr.isatty() if progress is None else progress
+
+    def run(self, writer: RunWriter) -> Run:
+        """Run every missing trial; whatever stops it, finished trials stay."""
+        with _resumable(writer), self._bar(writer) as advance:
+            orders = [self._order(key, writer.manifest) for key in writer.missing]
+            # First trials of all scenarios come first: an interrupted run has seen them all.
+            for order in sorted(orders, key=lambda order: order.trial):
+                if self._unbuilt(order):
+                    self._skip(order, writer)
+                    advance()
+            able = [order for order in orders if not self._unbuilt(order)]
+            for finished in self._executed(able, writer):
+                writer.add(self._record(finished, writer.manifest))
+                advance()
+        return load_run(writer.folder)
+
+    def _order(self, key: tuple[str, int], manifest: Manifest) -> TrialOrder:
+        scenario_id, trial = key
+        scenario = self._suite.scenario(scenario_id)
+        return TrialOrder(
+            scenario=scenario_id,
+            trial=trial,
+            turns=tuple(turn.user for turn in scenario.turns if isinstance(turn, UserTurn)),
+            lane=manifest.lane,
+            seed=trial_seed(manifest.seed, scenario_id, trial),
+            env=dict(scenario.env),
+            deadline_s=scenario.deadline_s,
+        )
+
+    def _unbuilt(self, order: TrialOrder) -> tuple[str, ...]:
+        return unbuilt_parts(self._suite.scenario(order.scenario), lane=order.lane)
+
+    def _skip(self, order: TrialOrder, writer: RunWriter) -> None:
+        """Record a trial that this version cannot run; it must not measure something else."""
+        parts = ", ".join(self._unbuilt(order))
+        ending = Ending("incomplete", "not_built", f"this version cannot run {parts} yet")
+        unseen = Trace(tools_observed=False)
+        events = ledger_of(
+            unseen, scenario=order.scenario, trial=order.trial, lane=order.lane, ending=ending
+        )
+        finished = FinishedTrial(order, events, ending)
+        writer.add(self._record(finished, writer.manifest), b"".join(map(event_line, events)))
+
+    def _executed(self, orders: Sequence[TrialOrder], writer: RunWriter) -> Iterator[FinishedTrial]:
+        def ledger_path(order: TrialOrder) -> Path:
+            return writer.ledger_path(order.scenario, order.trial)
+
+        if not orders:
+            return iter(())
+        if writer.manifest.isolation == "none":
+            in_memory = self._agent is not None and not isinstance(self._agent, str)
+            agent = self._agent if in_memory else self._reference.load()
+            return run_here(orders, agent, ledger_path=ledger_path)
+        return run_in_processes(
+            orders, self._reference, ledger_path=ledger_path, n_parallel=self._n_parallel
+        )
+
+    def _record(self, finished: FinishedTrial, manifest: Manifest) -> TrialRecord:
+        order, ending = finished.order, finished.ending
+        scenario = self._suite.scenario(order.scenario)
+        trial = Trial(
+            scenario=scenario,
+            trace=trace_of(finished.events),
+            trial=order.trial,
+            lane=order.lane,
+            whole=ending.status == "passed",
+            duration_s=ending.duration_s,
+        )
+        ran = ending.reason_code != "not_built"
+        return trial_record(
+            order.scenario,
+            order.trial,
+            trial.trace,
+            ending=ending,
+            grades=grade_trial(trial, more=manifest.more_graders) if ran else (),
+            seed=order.seed,
+            digest=digest(finished.events),
+            tags=tuple(scenario.tags),
+            cluster=scenario.cluster or "",
+        )
+
+    @contextmanager
+    def _bar(self, writer: RunWriter) -> Iterator[Callable[[], object]]:
+        from tqdm.std import tqdm
+
+        with tqdm(
+            total=writer.manifest.n_planned,
+            initial=len(writer.done),
+            desc=self._suite.name,
+            unit="trial",
+            disable=not self._progress,
+            leave=False,
+        ) as bar:
+            yield bar.update
+
+
+@contextmanager
+def _resumable(writer: RunWriter) -> Iterator[None]:
+    """Close a run whatever happens, and say how to go on with it."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(
+            f"{len(writer.done)} finished trials are kept; "
+            f"go on with: evalkit run --resume {writer.folder}"
+        )
+        raise
+    finally:
+        writer.finish()

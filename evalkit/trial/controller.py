@@ -1,0 +1,309 @@
+"""Runs trials, several at a time, each in a fresh process; keeps their ledgers.
+
+The controller owns the fork server, the deadlines and the ledger files. It
+does not grade and it does not write results; that is the runner's.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from evalkit.agents import AgentRef
+from evalkit.errors import LedgerError
+from evalkit.grade import Ending
+from evalkit.ledger import (
+    JSON,
+    Event,
+    EventKind,
+    LedgerFile,
+    event_line,
+    parse_event,
+    parse_events,
+)
+from evalkit.recording import ending_of
+from evalkit.sandbox.child import Child, Ended, Output, Received
+from evalkit.sandbox.pool import ForkServer
+from evalkit.trial.order import TrialOrder
+from evalkit.trial.worker import conditions, converse
+
+_OUTPUT_LIMIT: Final = 100_000
+"""Bytes of what an agent printed that its ledger keeps."""
+
+_STARTUP_S: Final = 300.0
+"""Seconds that a process may take to begin its trial; the agent's deadline counts from there."""
+
+_MAX_PATIENCE_S: Final = 3600.0
+
+LedgerPath = Callable[[TrialOrder], Path]
+
+
+class FinishedTrial(NamedTuple):
+    """A trial that was run: what it did, and how that ended."""
+
+    order: TrialOrder
+    events: tuple[Event, ...]
+    ending: Ending
+
+
+def run_in_processes(
+    orders: Iterable[TrialOrder],
+    agent: AgentRef,
+    *,
+    ledger_path: LedgerPath,
+    n_parallel: int,
+) -> Iterator[FinishedTrial]:
+    """Run each trial in a fresh process, and give them as they finish.
+
+    Parameters
+    ----------
+    orders
+        The trials.
+    agent
+        Loaded once, in the server that the processes are forked from.
+    ledger_path
+        Where the ledger of a trial is written.
+    n_parallel
+        Trials in flight at a time.
+
+    Raises
+    ------
+    SandboxError
+        If the agent cannot be loaded there, or the server is lost.
+    LedgerError
+        If the disk does not take a ledger.
+    """
+    waiting = deque(orders)
+    flights: dict[Child, _Flight] = {}
+    with ExitStack() as stack:
+        stack.callback(_abandon, flights)
+        server = stack.enter_context(
+            ForkServer(
+                "evalkit.trial.worker:serve",
+                prepare="evalkit.trial.worker:prepare",
+                prepare_payload=pickle.dumps(agent),
+                output_limit=_OUTPUT_LIMIT,
+            )
+        )
+        while waiting or flights:
+            while waiting and len(flights) < n_parallel:
+                order = waiting.popleft()
+                flights[server.start(order.to_bytes())] = _Flight(order, ledger_path(order))
+            for finished in _progress(server, flights):
+                left = time.monotonic()
+                yield finished
+                _postpone(flights, time.monotonic() - left)
+
+
+def _progress(server: ForkServer, flights: dict[Child, _Flight]) -> Iterator[FinishedTrial]:
+    """Wait for something to happen, and give the trials that it finished."""
+    patience = min(flight.time_left_s for flight in flights.values())
+    for event in server.wait(min(max(patience, 0.0), _MAX_PATIENCE_S)):
+        match event:
+            case Received(child, data):
+                flights[child].receive(data)
+            case Ended(child, status, reason):
+                yield flights.pop(child).finish(child, status, lost=reason)
+    for child, flight in flights.items():
+        if flight.time_left_s <= 0:
+            flight.is_overdue = True
+            child.kill()
+
+
+def _postpone(flights: dict[Child, _Flight], seconds: float) -> None:
+    """Move all deadlines: while a caller grades, nobody hears that a trial is done."""
+    for flight in flights.values():
+        flight.due += seconds
+
+
+def _abandon(flights: dict[Child, _Flight]) -> None:
+    for flight in flights.values():
+        flight.abandon()
+
+
+class _Flight:
+    """One trial under way."""
+
+    def __init__(self, order: TrialOrder, path: Path) -> None:
+        self.order = order
+        self.due = time.monotonic() + _STARTUP_S
+        self.is_overdue = False
+        self._begun: float | None = None
+        self._pieces: list[bytes] = []
+        self._broken = ""
+        self._events: list[Event] = []
+        self._told: Ending | None = None
+        self._path = path
+        self._ledger = _open_ledger(path)
+
+    @property
+    def time_left_s(self) -> float:
+        """Seconds until the deadline; for ever once the trial was killed for it."""
+        return math.inf if self.is_overdue else self.due - time.monotonic()
+
+    def receive(self, data: bytes) -> None:
+        """Take in what the worker sent; whole lines go to the ledger at once."""
+        if self._begun is None:
+            self._begun = time.monotonic()
+            self.due = self._begun + self.order.deadline_s
+        self._pieces.append(data)
+        if b"\n" not in data:
+            return
+        *lines, rest = b"".join(self._pieces).split(b"\n")
+        self._pieces = [rest]
+        for line in lines:
+            self._receive_line(line)
+
+    def _receive_line(self, line: bytes) -> None:
+        try:
+            event = parse_event(line)
+        except (ValueError, KeyError, TypeError) as error:
+            self._broken = self._broken or str(error)
+            return
+        if event.seq != len(self._events) + 1:
+            self._broken = self._broken or f"event {event.seq} follows {len(self._events)}"
+        if event.kind == "trial_end":
+            self._told = ending_of([event])  # what the agent printed comes before it
+        else:
+            self._write(event, line + b"\n")
+
+    def _write(self, event: Event, line: bytes) -> None:
+        self._events.append(event)
+        try:
+            self._ledger.append(line)
+        except OSError as error:
+            raise _not_written(self._path, error) from error
+
+    def _append(self, kind: EventKind, data: dict[str, JSON], **real: JSON) -> None:
+        event = Event(len(self._events) + 1, kind, data, real=real)
+        self._write(event, event_line(event))
+
+    def finish(self, child: Child, status: int | None, *, lost: str) -> FinishedTrial:
+        """Complete the ledger of a trial whose process has ended."""
+        try:
+            ending = replace(self._ending(status, lost), duration_s=self._duration_s)
+            self._write_end(child.read_output(_OUTPUT_LIMIT), ending)
+        except BaseException:
+            self.abandon()
+            raise
+        self._ledger.close()
+        return FinishedTrial(self.order, tuple(self._events), ending)
+
+    def _write_end(self, printed: Output, ending: Ending) -> None:
+        if printed.text:
+            self._append("log", {"text": printed.text, "truncated": printed.truncated})
+        told = {"status": ending.status, "reason_code": ending.reason_code}
+        self._append("trial_end", {**told, "reason": ending.reason}, duration_s=ending.duration_s)
+
+    @property
+    def _duration_s(self) -> float | None:
+        """Seconds that the agent took, as far as it is known."""
+        if self._told is not None:
+            return self._told.duration_s
+        return None if self._begun is None else time.monotonic() - self._begun
+
+    def _ending(self, status: int | None, lost: str) -> Ending:
+        """Say how the trial ended, and who is to blame."""
+        told = self._told
+        if self._broken:
+            return Ending("incomplete", "ledger_broken", f"the worker's report: {self._broken}")
+        if told is None:
+            return self._early_end(status, lost)
+        if (told.duration_s or 0.0) > self.order.deadline_s:
+            return _too_slow(self.order.deadline_s)
+        return told
+
+    def _early_end(self, status: int | None, lost: str) -> Ending:
+        """Say why a process ended that never told the end of its trial."""
+        if lost or status is None:
+            return Ending("incomplete", "worker_lost", f"the trial's process was lost: {lost}")
+        if self._begun is None:
+            late = f"had not begun the trial after {_STARTUP_S:g} s"
+            how = late if self.is_overdue else f"{_end(status)} before the trial began"
+            return Ending("incomplete", "worker_lost", f"the trial's process {how}")
+        if self.is_overdue:
+            return _too_slow(self.order.deadline_s)
+        code = "agent_killed" if status < 0 else "agent_exited"
+        return Ending("failed", code, f"the agent's process {_end(status)} in the trial's middle")
+
+    def abandon(self) -> None:
+        """Leave the ledger as it is: partial."""
+        self._ledger.close(whole=False)
+
+
+def _open_ledger(path: Path) -> LedgerFile:
+    try:
+        return LedgerFile(path)
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: Path, error: OSError) -> LedgerError:
+    return LedgerError(
+        f"{path}: cannot write the ledger ({error.strerror}); finished trials are safe; "
+        "when there is room again, go on with: evalkit run --resume"
+    )
+
+
+def _too_slow(deadline_s: float) -> Ending:
+    reason = (
+        f"the agent was not done after {deadline_s:g} s; "
+        "make it faster or give the scenario a longer `deadline`"
+    )
+    return Ending("failed", "deadline", reason)
+
+
+def _end(status: int) -> str:
+    """Say how a process ended."""
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was ended by signal {-status}"
+
+
+def run_here(
+    orders: Iterable[TrialOrder], agent: object, *, ledger_path: LedgerPath
+) -> Iterator[FinishedTrial]:
+    """Run each trial in this very process, for debugging: no isolation, no deadline.
+
+    Parameters
+    ----------
+    orders
+        The trials.
+    agent
+        In any form that :class:`~evalkit.agents.Conversation` takes.
+    ledger_path
+        Where the ledger of a trial is written.
+
+    Raises
+    ------
+    LedgerError
+        If the disk does not take a ledger.
+    """
+    for order in orders:
+        lines: list[bytes] = []
+        with conditions(order):
+            ending = converse(order, agent, emit=lines.append, interruptible=True)
+        content = b"".join(lines)
+        _write_ledger(ledger_path(order), content)
+        yield FinishedTrial(order, parse_events(content), ending)
+
+
+def _write_ledger(path: Path, content: bytes) -> None:
+    ledger = _open_ledger(path)
+    try:
+        ledger.append(content)
+    except OSError as error:
+        ledger.close(whole=False)
+        raise _not_written(path, error) from error
+    ledger.close()

@@ -1,0 +1,65 @@
+"""Which parts of a scenario this version cannot carry out.
+
+The suite format is validated whole; what is executed grows with evalkit. A
+trial that needs a missing part ends ``incomplete`` and names it, because
+leaving the part out would measure something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from evalkit.suite import Expect, Forbid, Scenario, UserTurn
+
+LANES: Final = ("contract", "live", "quality", "imported")
+_RUN_LANES: Final = frozenset({"live"})
+
+_SCENARIO_PARTS: Final = (
+    "clock", "fixtures", "network", "canaries", "deliver", "reply_from", "faults", "budget",
+)  # fmt: skip
+_EXPECT_PARTS: Final = ("database", "files", "state", "http", "prompt", "log", "errors")
+_FORBID_PARTS: Final = ("prompt", "log", "errors", "http", "files")
+
+
+def unbuilt_parts(scenario: Scenario, *, lane: str) -> tuple[str, ...]:
+    """Name what a scenario needs in a lane, and this version does not have.
+
+    Returns
+    -------
+    tuple of str
+        Key paths, or the lane itself; empty if the trial can be run.
+    """
+    if lane not in _RUN_LANES:
+        return (f"the {lane} lane",)
+    return tuple(dict.fromkeys(_missing(scenario)))
+
+
+def unbuilt_checks(scenario: Scenario) -> tuple[str, ...]:
+    """Name the expectations that no grader of this version can check.
+
+    They matter for any trial, also one that was recorded elsewhere.
+    """
+    return tuple(dict.fromkeys(_missing_checks(scenario)))
+
+
+def _missing(scenario: Scenario) -> Iterator[str]:
+    yield from (f"`{part}`" for part in _SCENARIO_PARTS if getattr(scenario, part))
+    for turn in scenario.turns:
+        if not isinstance(turn, UserTurn):
+            yield f"a `{_kind(turn)}` turn"
+    yield from _missing_checks(scenario)
+
+
+def _kind(turn: object) -> str:
+    return type(turn).__name__.removesuffix("Turn").lower()
+
+
+def _missing_checks(scenario: Scenario) -> Iterator[str]:
+    for place in (scenario, *scenario.turns):
+        yield from _asked("expect", place.expect, _EXPECT_PARTS)
+        yield from _asked("forbid", place.forbid, _FORBID_PARTS)
+
+
+def _asked(key: str, asked: Expect | Forbid | None, parts: Iterable[str]) -> Iterator[str]:
+    return (f"`{key}.{part}`" for part in parts if getattr(asked, part, None))
