@@ -1,0 +1,33 @@
+"""Files of LangChain messages or LangGraph states, in any of the three dumps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from evalkit.importers.conversations import Keys, Vendor, read_conversations
+from evalkit.importers.records import Imported
+from evalkit.messages import langchain
+
+_VENDOR: Final = Vendor("langchain", langchain.trace_of_messages)
+
+
+def read_langchain(
+    path: Path, *, scenario_key: str = "scenario", trial_key: str = "trial"
+) -> Imported:
+    """Read conversations in LangChain's words.
+
+    Parameters
+    ----------
+    path
+        JSON lines (one conversation a line), JSON, or a folder of such files; the
+        shapes are listed in :mod:`evalkit.importers.conversations`.
+    scenario_key, trial_key
+        Keys under which a record names its scenario and its trial.
+
+    Raises
+    ------
+    TraceError
+        If the file cannot be read or is of another format.
+    """
+    return read_conversations(_VENDOR, path, Keys(scenario_key, trial_key))
