@@ -1,0 +1,10 @@
+"""Reports: a notebook in, one self-contained HTML file out.
+
+``parameters`` reads and checks what a notebook declares, ``rendering`` runs it
+in a child process and moves the whole file into place, ``views`` holds what the
+notebooks show. The numbers come from :mod:`evalkit.stats`.
+"""
+
+from evalkit.reporting.rendering import find_notebook, parse_parameters, render_report
+
+__all__ = ["find_notebook", "parse_parameters", "render_report"]
