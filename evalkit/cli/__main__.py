@@ -1,0 +1,5 @@
+"""``python -m evalkit.cli`` is ``evalkit``."""
+
+from evalkit.cli.app import main
+
+main()

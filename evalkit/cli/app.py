@@ -1,0 +1,154 @@
+"""The ``evalkit`` command: its commands, loaded when asked for, and its exit codes.
+
+====  ============================================================
+0     passed
+1     failed
+2     could not be measured: incomplete, or an error of the harness
+3     wrong usage: the command line, the suite file, the agent's name
+130   interrupted
+====  ============================================================
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Final, NoReturn
+
+import click
+
+from evalkit.errors import (
+    AgentError,
+    EvalkitError,
+    GraderError,
+    MissingDependency,
+    SuiteError,
+    TraceError,
+    UsageError,
+)
+
+PASSED, FAILED, INCOMPLETE, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 3, 130
+EXIT_CODES: Final[Mapping[str, int]] = {
+    "passed": PASSED,
+    "failed": FAILED,
+    "incomplete": INCOMPLETE,
+}
+"""Exit code of each status."""
+
+_USERS_FAULT: Final = (
+    SuiteError, AgentError, GraderError, MissingDependency, TraceError, UsageError,
+)  # fmt: skip
+
+_COMMANDS: Final[Mapping[str, str]] = {
+    "run": "evalkit.cli.running:run",
+    "check": "evalkit.cli.suites:check",
+    "show": "evalkit.cli.showing:show",
+    "grade": "evalkit.cli.running:grade",
+    "import": "evalkit.cli.importing:import_",
+    "report": "evalkit.cli.reports:report",
+    "schema": "evalkit.cli.suites:schema",
+}
+_SUMMARIES: Final[Mapping[str, str]] = {
+    "run": "Run an agent through suites and grade what it does.",
+    "check": "Check suite files without running anything.",
+    "show": "Show a run, or one trial of it.",
+    "grade": "Grade a run again, without running the agent.",
+    "import": "Import traces that another tool recorded.",
+    "report": "Render a notebook as one HTML file.",
+    "schema": "Print the JSON Schema of suite files, for editors.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, so that help is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
+        """Name the commands in the order in which one needs them."""
+        return list(_COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click calls it so
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the nearest one."""
+        import difflib
+
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _SUMMARIES[name]) for name in self.list_commands(ctx)])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: evalkit run data/suites/travel.yaml --lane live --trials 5",
+)
+@click.version_option(package_name="evalkit-lab", prog_name="evalkit")
+def app() -> None:
+    """Tell whether a change made an agent worse, and how sure one can be."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code."""
+    sys.exit(call(arguments))
+
+
+def call(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and give its exit code.
+
+    Parameters
+    ----------
+    arguments
+        Defaults to the process's own.
+    """
+    try:
+        code = app.main(arguments, prog_name="evalkit", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return WRONG_USAGE
+    except (KeyboardInterrupt, click.Abort) as stop:
+        _complain("interrupted", stop)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output (`| head`) has seen enough.
+        sys.stderr.close()
+        return PASSED
+    except EvalkitError as error:
+        _complain(str(error), error)
+        return WRONG_USAGE if isinstance(error, _USERS_FAULT) else INCOMPLETE
+    except Exception as error:
+        traceback.print_exc()
+        _complain("this is a fault of evalkit itself; nothing was measured", error)
+        return INCOMPLETE
+    return code if isinstance(code, int) else PASSED
+
+
+def _complain(message: str, error: BaseException) -> None:
+    from evalkit.terminal import printable
+
+    click.echo(f"evalkit: {printable(message)}", err=True)
+    for note in getattr(error, "__notes__", ()):
+        click.echo(printable(note), err=True)

@@ -1,0 +1,134 @@
+"""``evalkit show``: a run, or one trial of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evalkit.cli.app import PASSED
+from evalkit.summaries import run_text
+from evalkit.terminal import columns, one_line, percent, printable
+
+if TYPE_CHECKING:
+    from evalkit.results import Run
+
+
+@click.command(epilog="Example: evalkit show data/runs/RUN weather-gate-book 0")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("scenario", required=False)
+@click.argument("trial", required=False, type=int, default=0)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+def show(run: Path, scenario: str | None, trial: int, *, as_json: bool) -> int:
+    """Show RUN with its rates; with SCENARIO and TRIAL, what that trial did.
+
+    RUN is a run directory, or a folder of runs: then its latest.
+    """
+    from evalkit.results import load_run
+
+    loaded = load_run(run)
+    if as_json:
+        told = _figures(loaded) if scenario is None else _trial_json(loaded, scenario, trial)
+        click.echo(json.dumps(told, indent=2, default=str))
+    elif scenario is None:
+        click.echo(run_text(loaded))
+        click.echo("\n".join(["", *_figure_lines(loaded)]))
+    else:
+        click.echo("\n".join(_trial_lines(loaded, scenario, trial)))
+    return PASSED
+
+
+def _figures(run: Run) -> dict[str, Any]:
+    """Give the figures of a run for scripts."""
+    from evalkit.stats import pass_hat_k, pass_rates, standard_errors
+
+    def rows(frame: Any) -> list[dict[str, Any]]:
+        return json.loads(frame.to_json(orient="records"))  # type: ignore[no-any-return]
+
+    depth = max(entry.n_trials for entry in run.manifest.plan)
+    return {
+        "run_id": run.id,
+        "status": run.status,
+        "pass_rate": rows(pass_rates(run))[0],
+        "standard_errors": rows(standard_errors(run))[0],
+        "by_grader": rows(pass_rates(run, by="grader")) if len(run.grades) else [],
+        "by_scenario": rows(pass_rates(run, by="scenario")),
+        "pass_hat_k": rows(pass_hat_k(run, k=list(range(1, depth + 1)))),
+    }
+
+
+def _figure_lines(run: Run) -> Iterator[str]:
+    figures = _figures(run)
+    spread = figures["standard_errors"]
+    yield (
+        f"standard error  {_number(spread['se_flat'])} over {spread['n_trials']} trials as if "
+        f"independent, {_number(spread['se_clustered'])} clustered by scenario"
+    )
+    for row in figures["pass_hat_k"]:
+        if row["estimate"] is not None:
+            bounds = f"{percent(row['estimate_low'])} to {percent(row['estimate_high'])}"
+            yield f"pass^{row['k']}  {row['estimate']:.3f}  (95% {bounds})"
+    if figures["by_grader"]:
+        yield ""
+        yield columns(
+            (
+                (g["grader"], percent(g["rate"]), g["n_passed"], g["n_failed"], g["n_incomplete"])
+                for g in figures["by_grader"]
+            ),
+            head=("grader", "rate", "passed", "failed", "incomplete"),
+            right="lrrrr",
+        )
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4f}"
+
+
+def _trial_json(run: Run, scenario: str, trial: int) -> dict[str, Any]:
+    record = run.record(scenario, trial)
+    events = [
+        {"seq": event.seq, "kind": event.kind, "data": event.data, "real": event.real}
+        for event in run.ledger(scenario, trial)
+    ]
+    return {"trial": record.to_json(), "events": events}
+
+
+def _trial_lines(run: Run, scenario: str, trial: int) -> Iterator[str]:
+    record = run.record(scenario, trial)
+    yield printable(f"{scenario}, trial {trial}: {record.status}")
+    if record.reason:
+        yield printable(f"  {record.reason}")
+    yield ""
+    for event in run.ledger(scenario, trial):
+        told = _event_text(event.kind, event.data)
+        if told:
+            yield f"{event.seq:>4}  {event.kind:<12}  {told}"
+    yield ""
+    for grade in record.grades:
+        yield printable(f"{grade.status:<10}  {grade.grader}: {grade.reason}")
+
+
+def _event_text(kind: str, data: Any) -> str:
+    """Say in one line what an event tells; empty for what only machines need."""
+    match kind:
+        case "turn":
+            return one_line(f"user: {data['user']}")
+        case "reply":
+            return one_line(f"agent: {data['text']}")
+        case "tool_call":
+            asked = data.get("raw_args") if data["args"] is None else json.dumps(data["args"])
+            return one_line(f"{data['name']} {asked}")
+        case "tool_result":
+            return one_line(f"{data['status']}: {json.dumps(data['result'])}")
+        case "model_call":
+            return one_line(data["model"])
+        case "model_reply":
+            return one_line(f"{data['status']} {data.get('finish_reason', '')}")
+        case "log":
+            return one_line(data["text"])
+        case "trial_end":
+            return one_line(f"{data['status']} {data['reason']}")
+    return ""
