@@ -32,12 +32,18 @@ REASON_CODES: Final[Mapping[str, str]] = {
     "no_reply": "the agent returned nothing",
     "bad_reply": "the agent returned what is neither text nor a trace",
     "reply_too_large": "the agent returned more than a trial may hold",
+    "unscripted_call": "the agent called its model where the script has nothing",
+    "left_over_steps": "the agent did not call its model as often as the script says",
+    "ambiguous_script": "two scripts answer one model call",
+    "bad_request": "the agent sent its model what no provider would understand",
+    "outside_connection": "the agent tried to reach the outside",
     # incomplete: somebody else's
     "not_built": "the scenario needs a part that this version does not have",
     "not_graded": "no grader has looked at the trial",
     "grader_raised": "a grader raised",
     "grader_incomplete": "a grader could not measure",
     "tools_not_observed": "nobody saw the agent's tool calls",
+    "gateway_failed": "the scripted model itself failed",
     "worker_lost": "the process of the trial could not be started, or was lost",
     "agent_unavailable": "the agent could not be built in the trial's process",
     "ledger_broken": "the trial's ledger is missing or broken",
@@ -47,6 +53,12 @@ REASON_CODES: Final[Mapping[str, str]] = {
     "unreadable": "the record of the trial could not be read",
 }
 """The closed list of reason codes, each with what it means."""
+
+
+STAGE_CODES: Final = frozenset(
+    {"unscripted_call", "left_over_steps", "ambiguous_script", "bad_request", "outside_connection"}
+)
+"""Faults of an agent against its surroundings; the trial itself may have run to its end."""
 
 
 @dataclass(frozen=True, slots=True)

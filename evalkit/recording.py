@@ -7,16 +7,18 @@ number, because a ledger is written while the agent still waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from evalkit.errors import TraceError
 from evalkit.grade import Ending
 from evalkit.ledger import JSON, Event, EventKind
-from evalkit.trace import Document, ModelCall, Span, ToolCall, Trace, Turn, Usage
+from evalkit.trace import CallStatus, Document, ModelCall, Span, ToolCall, Trace, Turn, Usage
 
 _Call = TypeVar("_Call", ToolCall, ModelCall)
+_ERROR_LEVELS: Final = frozenset({"ERROR", "CRITICAL"})
 
 
 class Recorder:
@@ -36,10 +38,12 @@ class Recorder:
     ) -> None:
         self._emit = emit
         self._clock = clock
+        self._lock = threading.RLock()
         self._seq = 0
         self._n_turns = 0
         self._n_tool_calls = 0
         self._n_model_calls = 0
+        self._n_ran = 0
 
     def event(
         self,
@@ -49,10 +53,11 @@ class Recorder:
         span: str = "",
         real: Mapping[str, JSON] | None = None,
     ) -> None:
-        """Write one event."""
-        times = {} if self._clock is None else {"at_s": round(self._clock(), 6)}
-        self._emit(Event(self._seq + 1, kind, data, span, "", {**times, **(real or {})}))
-        self._seq += 1  # what could not be written leaves no gap
+        """Write one event; threads of an agent may do so at the same time."""
+        with self._lock:
+            times = {} if self._clock is None else {"at_s": round(self._clock(), 6)}
+            self._emit(Event(self._seq + 1, kind, data, span, "", {**times, **(real or {})}))
+            self._seq += 1  # what could not be written leaves no gap
 
     def start(self, *, scenario: str, trial: int, lane: str, seed: int | None = None) -> None:
         """Write that a trial begins."""
@@ -67,10 +72,37 @@ class Recorder:
             real=_known({"duration_s": ending.duration_s}),
         )
 
-    def turn(self, user: str) -> None:
+    def turn(self, user: str, *, advance_s: float | None = None) -> None:
         """Write that a turn begins; calls and replies that follow belong to it."""
-        self.event("turn", {"turn": self._n_turns, "user": user})
+        told = {"turn": self._n_turns, "user": user}
+        self.event("turn", told | _known({"advance_s": advance_s}))
         self._n_turns += 1
+
+    def watched(self, tools: Sequence[str]) -> None:
+        """Write which tools tell themselves when they run."""
+        self.event("state", {"watched_tools": list(tools)})
+
+    def tool_started(self, name: str, args: Mapping[str, JSON]) -> int:
+        """Write that a watched tool begins; gives the number of the call at the tools."""
+        with self._lock:
+            number, self._n_ran = self._n_ran, self._n_ran + 1
+            turn = max(self._n_turns - 1, 0)
+            asked = {"call": number, "turn": turn, "name": name, "args": dict(args), "at": "tool"}
+            self.event("tool_call", asked, span=f"ran:{number}")
+        return number
+
+    def tool_ended(self, call: int, *, status: CallStatus, result: JSON, duration_s: float) -> None:
+        """Write how a watched tool ended."""
+        answer = {"call": call, "status": status, "result": result, "at": "tool"}
+        real = {"duration_s": round(duration_s, 6)}
+        self.event("tool_result", answer, span=f"ran:{call}", real=real)
+
+    def ran(self, call: ToolCall) -> None:
+        """Write a call that an agent tells of after it ran."""
+        number = self.tool_started(call.name, call.args or {})
+        self.tool_ended(
+            number, status=call.status, result=call.result, duration_s=call.duration_s or 0.0
+        )
 
     def header(self, trace: Trace) -> None:
         """Write what a trace observed, and its metadata."""
@@ -105,7 +137,12 @@ class Recorder:
     def replies(self, texts: Iterable[str]) -> None:
         """Write the replies of the turn that began last."""
         for text in texts:
-            self.event("reply", {"turn": max(self._n_turns - 1, 0), "text": text})
+            self.reply(text)
+
+    def reply(self, text: str, *, said_by: int | None = None) -> None:
+        """Write one reply of the turn that began last."""
+        said = {"turn": max(self._n_turns - 1, 0), "text": text}
+        self.event("reply", said | _known({"said_by": said_by}))
 
     def answer(self, trace: Trace) -> None:
         """Write what an agent did in the turn that began last.
@@ -121,7 +158,9 @@ class Recorder:
         for tool_call in trace.tool_calls:
             self.tool_call(tool_call, turn=turn, number=self._n_tool_calls)
             self._n_tool_calls += 1
-        self.replies(trace.replies)
+        for said in trace.turns:
+            for text, said_by in _attributed(said):
+                self.reply(text, said_by=said_by)
         self.rest(trace)
 
     def rest(self, trace: Trace) -> None:
@@ -199,10 +238,28 @@ def _record(trace: Trace, recorder: Recorder) -> None:
             recorder.turn(turn.user)
         for number, model_call in model_calls.get(index, ()):
             recorder.model_call(model_call, turn=index, number=number)
+        replies = [] if turn is None else _attributed(turn)
         for number, tool_call in tool_calls.get(index, ()):
+            while replies and _is_before(replies[0][1], tool_call.asked_by):
+                text, said_by = replies.pop(0)
+                recorder.reply(text, said_by=said_by)
             recorder.tool_call(tool_call, turn=index, number=number)
-        recorder.replies(() if turn is None else turn.replies)
+        for text, said_by in replies:
+            recorder.reply(text, said_by=said_by)
     recorder.rest(trace)
+
+
+def _attributed(turn: Turn) -> list[tuple[str, int | None]]:
+    """Give each reply with the number of the answer that it is from, if that is known."""
+    known = len(turn.said_by) == len(turn.replies)
+    return [
+        (text, turn.said_by[index] if known else None) for index, text in enumerate(turn.replies)
+    ]
+
+
+def _is_before(said_by: int | None, asked_by: int | None) -> bool:
+    """Say whether a reply came before a call; what is unknown comes after all calls."""
+    return said_by is not None and asked_by is not None and said_by <= asked_by
 
 
 def _by_turn(calls: Iterable[_Call]) -> dict[int, list[tuple[int, _Call]]]:
@@ -235,10 +292,13 @@ class _TraceReader:
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
-        self.tool_calls: dict[int, ToolCall] = {}
+        # In the order of the ledger, by where they were seen and their number there.
+        self.tool_calls: dict[tuple[str, int], ToolCall] = {}
+        self.watched: tuple[str, ...] = ()
         self.model_calls: dict[int, ModelCall] = {}
         self.spans: list[Span] = []
         self.logs: list[str] = []
+        self.errors: list[str] = []
         self.tools_observed: list[bool] = []
         self.models_observed: list[bool] = []
         self.metadata: dict[str, JSON] = {}
@@ -254,16 +314,20 @@ class _TraceReader:
             self.tools_observed.append(data["trace"]["tools_observed"])
             self.models_observed.append(data["trace"]["models_observed"])
             self.metadata.update(data["trace"]["metadata"])
+        if "watched_tools" in data:
+            self.watched = tuple(data["watched_tools"])
 
     def _read_turn(self, data: Mapping[str, JSON], _: Event) -> None:
         self.turns.append(Turn(data["user"]))
 
     def _read_reply(self, data: Mapping[str, JSON], _: Event) -> None:
         last = self.turns.pop() if self.turns else Turn()
-        self.turns.append(replace(last, replies=(*last.replies, data["text"])))
+        author = (data["said_by"],) if "said_by" in data else ()
+        said_by = (*last.said_by, *author)
+        self.turns.append(replace(last, replies=(*last.replies, data["text"]), said_by=said_by))
 
     def _read_tool_call(self, data: Mapping[str, JSON], event: Event) -> None:
-        self.tool_calls[data["call"]] = ToolCall(
+        self.tool_calls[_seen(data)] = ToolCall(
             name=data["name"],
             args=data["args"],
             status="unknown",
@@ -271,11 +335,12 @@ class _TraceReader:
             turn=data["turn"],
             id=data.get("id", ""),
             span_id=event.span,
+            asked_by=data.get("asked_by"),
         )
 
     def _read_tool_result(self, data: Mapping[str, JSON], event: Event) -> None:
-        self.tool_calls[data["call"]] = replace(
-            self.tool_calls[data["call"]],
+        self.tool_calls[_seen(data)] = replace(
+            self.tool_calls[_seen(data)],
             status=data["status"],
             result=data["result"],
             duration_s=event.real.get("duration_s"),
@@ -308,17 +373,43 @@ class _TraceReader:
 
     def _read_log(self, data: Mapping[str, JSON], _: Event) -> None:
         self.logs.append(data["text"])
+        if data.get("level") in _ERROR_LEVELS:
+            self.errors.append(data["text"])
 
     def trace(self) -> Trace:
         """Give the trace of all events read."""
+        asked = self._calls_at("wire")
         return Trace(
             turns=tuple(self.turns),
-            tool_calls=tuple(self.tool_calls[number] for number in sorted(self.tool_calls)),
+            tool_calls=self._made_calls(),
+            asked_calls=asked if self.watched else (),
+            watched_tools=self.watched,
             model_calls=tuple(self.model_calls[number] for number in sorted(self.model_calls)),
             spans=tuple(self.spans),
             logs=tuple(self.logs),
+            errors=tuple(self.errors),
             # No word of it at all: the agent never handed back what it did.
             tools_observed=bool(self.tools_observed) and all(self.tools_observed),
             models_observed=bool(self.models_observed) and all(self.models_observed),
             metadata=self.metadata,
         )
+
+    def _calls_at(self, place: str) -> tuple[ToolCall, ...]:
+        """Give the calls seen at one place, by their number there."""
+        numbers = sorted(number for seen, number in self.tool_calls if seen == place)
+        return tuple(self.tool_calls[place, number] for number in numbers)
+
+    def _made_calls(self) -> tuple[ToolCall, ...]:
+        """Give what ran where a tool tells it, and what was asked for elsewhere."""
+        if not self.watched:
+            return self._calls_at("wire")
+        return tuple(
+            call
+            for (place, _), call in self.tool_calls.items()
+            if place == "tool" or call.name not in self.watched
+        )
+
+
+def _seen(data: Mapping[str, JSON]) -> tuple[str, int]:
+    """Tell where a call was seen, and its number there."""
+    return data.get("at", "wire"), data["call"]

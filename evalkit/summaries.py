@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from evalkit.grade import worst
+from evalkit.grade import Status, worst
 from evalkit.results import TrialRecord, summary
 from evalkit.terminal import columns, one_line, percent, printable
 
 if TYPE_CHECKING:
     from evalkit.results import Run
+
+MAX_SCENARIOS: Final = 60
+"""Scenarios that a terminal is shown; of more, the worst."""
 
 
 def run_text(run: Run) -> str:
@@ -43,13 +46,21 @@ def _scenario_table(run: Run) -> str:
         )
         for scenario, records in by_scenario.items()
     ]
-    return columns(rows, head=("scenario", "status", "passed", "reason"), right="llr")
+    shown = rows if len(rows) <= MAX_SCENARIOS else _worst_first(rows)[:MAX_SCENARIOS]
+    table = columns(shown, head=("scenario", "status", "passed", "reason"), right="llr")
+    left_out = len(rows) - len(shown)
+    return f"{table}\n... and {left_out} more scenarios, none worse" if left_out else table
+
+
+def _worst_first(rows: list[tuple[str, Status, str, str]]) -> list[tuple[str, Status, str, str]]:
+    return sorted(rows, key=lambda row: ("failed", "incomplete", "passed").index(row[1]))
 
 
 def _first_reason(records: Sequence[TrialRecord]) -> str:
+    """Give the first line of the first reason; a traceback is for ``evalkit show``."""
     decisive = worst(record.status for record in records)
-    reasons = (record.reason for record in records if record.status == decisive)
-    return one_line(next(iter(reasons)), limit=100)
+    reason = next(record.reason for record in records if record.status == decisive)
+    return one_line(reason.strip().partition("\n")[0])
 
 
 def rate_line(run: Run) -> str:
@@ -63,6 +74,5 @@ def rate_line(run: Run) -> str:
         else ""
     )
     note = f"; {row.note}" if row.note else ""
-    return (
-        f"pass rate {percent(row.rate)} over {row.n_scenarios} scenarios{interval}{printable(note)}"
-    )
+    over = "1 scenario" if row.n_scenarios == 1 else f"{row.n_scenarios} scenarios"
+    return f"pass rate {percent(row.rate)} over {over}{interval}{printable(note)}"

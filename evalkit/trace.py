@@ -202,6 +202,12 @@ class Trace:
     model_calls: tuple[ModelCall, ...] = ()
     spans: tuple[Span, ...] = ()
     logs: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    """Those of the logs that were written as errors."""
+    asked_calls: tuple[ToolCall, ...] = ()
+    """What the model asked for, where tools tell apart from it what ran."""
+    watched_tools: tuple[str, ...] = ()
+    """Tools that tell themselves when they run."""
     tools_observed: bool = True
     models_observed: bool = False
     metadata: Mapping[str, JSON] = field(default_factory=dict)
@@ -283,6 +289,9 @@ _PARTS: Final[Mapping[str, type]] = {
     "model_calls": ModelCall,
     "spans": Span,
     "logs": str,
+    "errors": str,
+    "asked_calls": ToolCall,
+    "watched_tools": str,
 }
 
 

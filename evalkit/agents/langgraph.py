@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalkit.errors import AgentError
+from evalkit.errors import AgentError, TraceError
 from evalkit.messages.langchain import trace_of_messages
 from evalkit.trace import Trace
 
@@ -67,18 +67,21 @@ class LangGraphThread:
         state = await self._graph.ainvoke({"messages": sent}, config=self._config)
         if not isinstance(state, Mapping) or "messages" not in state:
             raise AgentError("the graph's state has no 'messages'; evalkit reads what it did there")
-        return self._new_part(state["messages"])
+        added = [message for message in self._added(state["messages"]) if message != said]
+        self._messages = list(state["messages"])
+        try:
+            return trace_of_messages(added)
+        except TraceError as error:
+            raise AgentError(f"cannot read what the graph did: {error}") from error
 
-    def _new_part(self, messages: Sequence[Any]) -> Trace:
-        """Give what the graph added; one that trims its messages keeps their ids."""
+    def _added(self, messages: Sequence[Any]) -> list[Any]:
+        """Give the messages that are new; a graph that trims them keeps their ids."""
         known = {_id(message) for message in self._messages} - {None}
-        added = [
+        return [
             message
             for index, message in enumerate(messages)
             if (index >= len(self._messages) if _id(message) is None else _id(message) not in known)
         ]
-        self._messages = list(messages)
-        return trace_of_messages(added)
 
 
 def _id(message: object) -> object:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -47,6 +48,8 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "show": "evalkit.cli.showing:show",
     "grade": "evalkit.cli.running:grade",
     "import": "evalkit.cli.importing:import_",
+    "scenario": "evalkit.cli.scenarios:scenario",
+    "diff": "evalkit.cli.differences:diff",
     "report": "evalkit.cli.reports:report",
     "schema": "evalkit.cli.suites:schema",
 }
@@ -56,6 +59,8 @@ _SUMMARIES: Final[Mapping[str, str]] = {
     "show": "Show a run, or one trial of it.",
     "grade": "Grade a run again, without running the agent.",
     "import": "Import traces that another tool recorded.",
+    "scenario": "Draft scenarios from trials that were recorded.",
+    "diff": "Show where two runs differ, event by event.",
     "report": "Render a notebook as one HTML file.",
     "schema": "Print the JSON Schema of suite files, for editors.",
 }
@@ -92,6 +97,16 @@ class LazyGroup(click.Group):
             hint = f" Did you mean {near[0]!r}?" if near else ""
             ctx.fail(f"No such command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; end quietly where the reader of its output (`| head`) has gone."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # What is still buffered must not complain at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # Under pipefail, a verdict that nobody has read must not look like a pass.
+            return INCOMPLETE
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -132,10 +147,6 @@ def call(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort) as stop:
         _complain("interrupted", stop)
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output (`| head`) has seen enough.
-        sys.stderr.close()
-        return PASSED
     except EvalkitError as error:
         _complain(str(error), error)
         return WRONG_USAGE if isinstance(error, _USERS_FAULT) else INCOMPLETE
@@ -150,5 +161,7 @@ def _complain(message: str, error: BaseException) -> None:
     from evalkit.terminal import printable
 
     click.echo(f"evalkit: {printable(message)}", err=True)
-    for note in getattr(error, "__notes__", ()):
-        click.echo(printable(note), err=True)
+    # Click turns KeyboardInterrupt into Abort; what was noted is with the cause.
+    for noted in (error, error.__cause__):
+        for note in getattr(noted, "__notes__", ()):
+            click.echo(printable(note), err=True)

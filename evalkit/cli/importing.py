@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def import_(format: str, path: Path, **options: Any) -> int:  # noqa: A002 - the
     if any(record.grades for record in run.records):
         click.echo(rate_line(run))
     click.echo(printable(f"run    {run.folder}"))
-    expected = suite if suite.exists() else "SUITE.yaml"
-    click.echo(printable(f"grade  evalkit grade {run.folder} --suite {expected}"))
+    words = ["evalkit", "grade", str(run.folder), "--suite"]
+    words.append(str(suite) if suite.exists() else "SUITE.yaml")
+    click.echo(printable(f"grade  {shlex.join(words)}"))
     return PASSED

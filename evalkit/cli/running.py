@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from evalkit.cli.app import EXIT_CODES
+from evalkit.cli.paths import run_folder
 from evalkit.errors import UsageError
 from evalkit.grade import worst
 from evalkit.summaries import run_text
@@ -42,16 +44,35 @@ _OUT = click.option("--out", default="data/runs", show_default=True, help="Folde
 @click.argument("suites", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--agent", metavar="MODULE:NAME", help="The agent, instead of the suite's own.")
 @click.option("--lane", type=click.Choice(["contract", "live", "quality"]), help="How to run it.")
-@click.option("-n", "--trials", default=1, show_default=True, help="Attempts at each scenario.")
+@click.option(
+    "-n",
+    "--trials",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Attempts at each scenario.",
+)
 @click.option("--seed", default=0, show_default=True, help="Seed of all randomness.")
 @click.option("-s", "--scenario", "scenarios", multiple=True, help="Run only this scenario.")
-@click.option("-j", "--parallel", type=int, help="Trials in flight  [default: number of CPUs]")
+@click.option(
+    "-j",
+    "--parallel",
+    type=click.IntRange(min=1),
+    help="Trials in flight  [default: number of CPUs]",
+)
 @click.option(
     "--isolation",
     type=click.Choice(["process", "none"]),
     default="process",
     show_default=True,
     help="A fresh process for each trial, or none for debugging.",
+)
+@click.option(
+    "--network-barrier",
+    type=click.Choice(["namespace", "python", "none"]),
+    default="namespace",
+    show_default=True,
+    help="What shuts the network off in the contract lane.",
 )
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run.")
 @_MORE_GRADERS
@@ -64,30 +85,16 @@ def run(suites: tuple[Path, ...], resume: Path | None, **options: Any) -> int:
     Exits with 0 if every trial passed, 1 if one failed, 2 if one could not be
     measured, 3 if nothing could be run as asked.
     """
-    from evalkit.run import resume_run, run_suite
-
     as_json = options.pop("as_json")
     _import_modules(options.pop("modules"))
-    if resume is not None:
-        if suites:
-            raise UsageError("give either suites or --resume RUN, not both")
-        runs = [resume_run(resume, n_parallel=options["parallel"])]
-    else:
-        chosen = {
-            "agent": options["agent"],
-            "lane": options["lane"],
-            "n_trials": options["trials"],
-            "seed": options["seed"],
-            "scenarios": options["scenarios"],
-            "n_parallel": options["parallel"],
-            "isolation": options["isolation"],
-            "graders": options["graders"],
-            "out": options["out"],
-        }
-        loaded = _load_all(suites)
-        runs = [run_suite(suite, **chosen) for suite in loaded]
-    _print_runs(runs, as_json=as_json)
-    return EXIT_CODES[worst(run.status for run in runs)]
+    if resume is None:
+        return _tell(_runs(_load_all(suites), options), as_json=as_json)
+    if suites:
+        raise UsageError("give either suites or --resume RUN, not both")
+    from evalkit.run import resume_run
+
+    resumed = resume_run(run_folder(resume), n_parallel=options["parallel"])
+    return _tell([resumed], as_json=as_json)
 
 
 @click.command(epilog="Example: evalkit grade data/runs/RUN --suite data/suites/travel.yaml")
@@ -115,14 +122,32 @@ def grade(run: Path, suite: Path, **options: Any) -> int:
 
     _import_modules(options["modules"])
     graded = grade_run(
-        run,
+        run_folder(run),
         load_suite(suite),
         match=_matching(options["pairs"]),
         graders=options["graders"],
         out=options["out"],
     )
-    _print_runs([graded], as_json=options["as_json"])
-    return EXIT_CODES[graded.status]
+    return _tell([graded], as_json=options["as_json"])
+
+
+def _runs(suites: list[Any], options: dict[str, Any]) -> Iterator[Run]:
+    """Run one suite after the other."""
+    from evalkit.run import run_suite
+
+    for suite in suites:
+        yield run_suite(
+            suite,
+            agent=options["agent"],
+            lane=options["lane"],
+            n_trials=options["trials"],
+            seed=options["seed"],
+            scenarios=options["scenarios"],
+            n_parallel=options["parallel"],
+            isolation=options["isolation"],
+            graders=options["graders"],
+            out=options["out"],
+        )
 
 
 def _import_modules(names: tuple[str, ...]) -> None:
@@ -163,19 +188,23 @@ def _load_all(paths: tuple[Path, ...]) -> list[Any]:
     return loaded
 
 
-def _print_runs(runs: list[Run], *, as_json: bool) -> None:
+def _tell(runs: Iterable[Run], *, as_json: bool) -> int:
+    """Print each run once it is done, so that none is lost when a later one cannot start."""
     from evalkit.ledger import combined_digest
 
-    digest = combined_digest(run.digest or "" for run in runs)
-    if as_json:
-        status = worst(run.status for run in runs)
-        told = {"status": status, "digest": digest, "runs": [_as_json(run) for run in runs]}
-        click.echo(json.dumps(told, indent=2))
-        return
+    done = []
     for run in runs:
-        click.echo(run_text(run))
-    if len(runs) > 1:
+        done.append(run)
+        if not as_json:
+            click.echo(run_text(run))
+    status = worst(run.status for run in done)
+    digest = combined_digest(run.digest or "" for run in done)
+    if as_json:
+        told = {"status": status, "digest": digest, "runs": [_as_json(run) for run in done]}
+        click.echo(json.dumps(told, indent=2))
+    elif len(done) > 1:
         click.echo(f"combined digest  {digest}")
+    return EXIT_CODES[status]
 
 
 def _as_json(run: Run) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evalkit.cli.app import PASSED
+from evalkit.cli.paths import run_folder
 from evalkit.summaries import run_text
 from evalkit.terminal import columns, one_line, percent, printable
 
@@ -29,7 +30,7 @@ def show(run: Path, scenario: str | None, trial: int, *, as_json: bool) -> int:
     """
     from evalkit.results import load_run
 
-    loaded = load_run(run)
+    loaded = load_run(run_folder(run))
     if as_json:
         told = _figures(loaded) if scenario is None else _trial_json(loaded, scenario, trial)
         click.echo(json.dumps(told, indent=2, default=str))
@@ -69,8 +70,7 @@ def _figure_lines(run: Run) -> Iterator[str]:
     )
     for row in figures["pass_hat_k"]:
         if row["estimate"] is not None:
-            bounds = f"{percent(row['estimate_low'])} to {percent(row['estimate_high'])}"
-            yield f"pass^{row['k']}  {row['estimate']:.3f}  (95% {bounds})"
+            yield f"pass^{row['k']}  {row['estimate']:.3f}  {_bounds(row)}".rstrip()
     if figures["by_grader"]:
         yield ""
         yield columns(
@@ -81,6 +81,13 @@ def _figure_lines(run: Run) -> Iterator[str]:
             head=("grader", "rate", "passed", "failed", "incomplete"),
             right="lrrrr",
         )
+
+
+def _bounds(row: dict[str, Any]) -> str:
+    """Give the interval of an estimate; nothing where there is none."""
+    if row["estimate_low"] is None:
+        return ""
+    return f"(95% {percent(row['estimate_low'])} to {percent(row['estimate_high'])})"
 
 
 def _number(value: float | None) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from evalkit.cli.app import PASSED, WRONG_USAGE
+from evalkit.cli.paths import did_you_mean
 from evalkit.errors import Problem, SuiteError, UsageError
 from evalkit.terminal import printable
 
@@ -37,9 +38,9 @@ def check(suites: tuple[Path, ...], *, as_json: bool) -> int:
         click.echo(json.dumps(told, indent=2))
     else:
         for suite_found in found:
-            click.echo(
-                printable("{path}: {scenarios} scenarios, no problems".format(**suite_found))
-            )
+            noun = "scenario" if suite_found["scenarios"] == 1 else "scenarios"
+            line = f"{suite_found['path']}: {suite_found['scenarios']} {noun}, no problems"
+            click.echo(printable(line))
         for problem in problems:
             click.echo(printable(problem), err=True)
     return WRONG_USAGE if problems else PASSED
@@ -76,4 +77,4 @@ def _suites_in(path: Path) -> Iterator[Path]:
     elif path.exists():
         yield path
     else:
-        raise UsageError(f"{path}: no such file or folder")
+        raise UsageError(f"{path}: no such file or folder{did_you_mean(path)}")

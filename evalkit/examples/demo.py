@@ -62,7 +62,8 @@ def demonstrate(*, out: str = "data/runs", reports: str = "reports") -> None:
     """
     suite = ek.load_suite(shipped.suite("travel"))
     say("1. A rule-based travel agent, five scenarios, three trials each, fresh processes")
-    say(run_text(ek.run_suite(suite, lane="live", n_trials=3, out=out)))
+    good = ek.run_suite(suite, agent=f"{AGENT}:agent", lane="live", n_trials=3, out=out)
+    say(run_text(good))
 
     say("2. Four recorded behaviours of a travel agent, imported and graded")
     say(columns(recorded_behaviours(suite, out), head=("recording", "status", "what was wrong")))

@@ -10,8 +10,6 @@ for a judge: nothing here guesses.
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -20,16 +18,11 @@ from evalkit.grade import Grade
 from evalkit.graders.base import Grader, Trial, add_grader
 from evalkit.graders.findings import Finding, fault, gap, grade_of
 from evalkit.graders.places import Place, places_of
+from evalkit.graders.texts import SHOWN, has_turn, is_over, matched, said, text_misses
 from evalkit.ledger import JSON
 from evalkit.matching import compile_pattern, show
 from evalkit.suite import Count, ForbiddenText, ReplyExpect
 from evalkit.trace import Turn
-
-_SHOWN = 160
-"""Characters of a reply that a reason quotes."""
-
-_AROUND = 30
-"""Characters on either side of a forbidden text."""
 
 
 def grade_answer(trial: Trial) -> Grade:
@@ -83,19 +76,19 @@ def _speaks(place: Place) -> bool:
 def _found(place: Place, trial: Trial) -> Iterator[Finding]:
     turn, expect, forbid = place
     turns = trial.trace.turns
-    if turn is not None and turn >= len(turns):
+    if not has_turn(trial, turn):
         if trial.whole:
-            yield gap(f"the trace has no turn {turn + 1}", turn=turn)
+            yield gap(f"the trace has no turn {(turn or 0) + 1}", turn=turn)
         return
     replies = trial.trace.replies if turn is None else turns[turn].replies
     if forbid is not None and forbid.reply is not None:
         yield from _forbidden(forbid.reply, replies, turn)
     if expect is None:
         return
-    is_over = trial.whole or (turn is not None and turn < len(turns) - 1)
+    over = is_over(trial, turn)
     if expect.replies is not None:
-        yield from _miscounted(expect.replies, len(replies), turn=turn, is_over=is_over)
-    if expect.reply is not None and is_over:
+        yield from _miscounted(expect.replies, len(replies), turn=turn, is_over=over)
+    if expect.reply is not None and over:
         yield from _unexpected(expect.reply, Turn("", replies), turn)
 
 
@@ -104,14 +97,11 @@ def _forbidden(
 ) -> Iterator[Finding]:
     for number, reply in enumerate(replies, start=1):
         which = f"reply {number}" if len(replies) > 1 else "the reply"
-        for text in _said(forbidden.contains, reply):
+        for text in said(forbidden.contains, [reply]):
             yield fault(f"{which} says {text!r}, which is forbidden{_quoted(reply)}", turn=turn)
-        for pattern in forbidden.regex:
-            found = re.search(pattern, reply)
-            if found:
-                around = reply[max(found.start() - _AROUND, 0) : found.end() + _AROUND]
-                text = f"{which} matches /{pattern}/, which is forbidden: {show(around, _SHOWN)}"
-                yield fault(text, turn=turn)
+        for pattern, around in matched(forbidden.regex, [reply]):
+            text = f"{which} matches /{pattern}/, which is forbidden: {show(around, SHOWN)}"
+            yield fault(text, turn=turn)
 
 
 def _miscounted(count: Count, n: int, *, turn: int | None, is_over: bool) -> Iterator[Finding]:
@@ -138,39 +128,18 @@ def _unexpected(expect: ReplyExpect, said: Turn, turn: int | None) -> Iterator[F
 
 
 def _quoted(reply: str) -> str:
-    return f"; it reads {show(reply, _SHOWN)}" if reply else "; it is empty"
+    return f"; it reads {show(reply, SHOWN)}" if reply else "; it is empty"
 
 
 def _misses(expect: ReplyExpect, reply: str) -> Iterator[str]:
     """Say what a reply is not, each as the rest of "the reply ..."."""
-    said = set(_said(expect.contains, reply))
-    for text in expect.contains:
-        if text not in said:
-            yield f"does not contain {text!r}"
-    for text in _said(expect.not_contains, reply):
-        yield f"contains {text!r}"
-    for pattern in expect.regex:
-        if not re.search(pattern, reply):
-            yield f"does not match /{pattern}/"
-    if expect.equals is not None and reply != expect.equals:
-        yield f"is not {show(expect.equals)}"
+    yield from (miss.text for miss in text_misses(expect, [reply]))
     if expect.one_of and reply not in expect.one_of:
-        yield f"is none of {show(list(expect.one_of), _SHOWN)}"
+        yield f"is none of {show(list(expect.one_of), SHOWN)}"
     if expect.max_chars is not None and len(reply) > expect.max_chars:
         yield f"has {len(reply):,} characters, at most {expect.max_chars:,} are allowed"
     if expect.json_schema is not None:
         yield from _schema_misses(expect.json_schema, reply)
-
-
-def _said(texts: tuple[str, ...], reply: str) -> list[str]:
-    """List the texts that a reply contains, whatever their case and composition."""
-    folded = _folded(reply)
-    return [text for text in texts if _folded(text) in folded]
-
-
-def _folded(text: str) -> str:
-    # Folding may decompose (U+0390 becomes three characters), so it is composed again.
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def _schema_misses(schema: Mapping[str, JSON], reply: str) -> Iterator[str]:
@@ -200,7 +169,7 @@ def _where_broken(schema: Mapping[str, JSON], value: Any) -> str:
         error = best_match(kind(schema, registry=Registry()).iter_errors(value))
     except RecursionError:
         return ": it is nested too deeply to be checked"
-    return "" if error is None else f" at {error.json_path}: {error.message[:_SHOWN]}"
+    return "" if error is None else f" at {error.json_path}: {error.message[:SHOWN]}"
 
 
 add_grader(Grader("answer", grade_answer, version="1", applies=_applies, reads_partial=True))

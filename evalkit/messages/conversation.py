@@ -52,6 +52,9 @@ class Conversation:
     _calls: list[ToolCall] = field(default_factory=list)
     _answered: list[bool] = field(default_factory=list)
     _model_calls: list[ModelCall] = field(default_factory=list)
+    _n_answers: int = 0
+    _answers_next: bool = True
+    """Whether what the model says next belongs to an answer of its own."""
     _system: list[str] = field(default_factory=list)
 
     @property
@@ -71,12 +74,21 @@ class Conversation:
     def user(self, text: str) -> None:
         """Begin a turn."""
         self._turns.append(Turn(text))
+        self._answers_next = True
+
+    def answer(self) -> None:
+        """Begin a message of the model; one begins by itself after a user and a result.
+
+        What is said and called in one message belongs together.
+        """
+        self._answers_next = True
 
     def reply(self, text: str) -> None:
         """Add something the agent said; nothing if it is empty."""
         if text:
             last = self._turns.pop() if self._turns else Turn()
-            self._turns.append(replace(last, replies=(*last.replies, text)))
+            said_by = (*last.said_by, self._answer_number())
+            self._turns.append(replace(last, replies=(*last.replies, text), said_by=said_by))
 
     def call(self, call: ToolCall, *, answered: bool = False) -> None:
         """Add a tool call; until a result comes its status is ``unknown``.
@@ -84,7 +96,8 @@ class Conversation:
         A call with malformed arguments stays ``error``, whatever comes back.
         """
         status = "error" if call.args is None else call.status if answered else "unknown"
-        self._calls.append(replace(call, status=status, turn=self.turn))
+        asked_by = self._answer_number()
+        self._calls.append(replace(call, status=status, turn=self.turn, asked_by=asked_by))
         self._answered.append(answered)
 
     def result(self, result: Result, *, where: str) -> None:
@@ -99,6 +112,7 @@ class Conversation:
         if not waiting:
             self._refuse_orphan(result, where)
         index = next((i for i in waiting if self._calls[i].turn == self.turn), waiting[0])
+        self._answers_next = True
         call = self._calls[index]
         status = call.status if call.args is None else result.status
         self._calls[index] = replace(call, status=status, result=result.content)
@@ -125,6 +139,12 @@ class Conversation:
             models_observed=models_observed,
             metadata=system | dict(metadata or {}),
         )
+
+    def _answer_number(self) -> int:
+        """Give the number, from 0, of the model's message that is being read."""
+        self._n_answers += self._answers_next
+        self._answers_next = False
+        return self._n_answers - 1
 
     def _waiting_for(self, result: Result) -> list[int]:
         return [

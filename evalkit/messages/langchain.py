@@ -118,6 +118,7 @@ def _read_message(
         case "human":
             conversation.user(_text(data, where))
         case "ai":
+            conversation.answer()
             conversation.reply(_said(data, where))
             for call in _calls(data, where):
                 conversation.call(call)

@@ -195,6 +195,8 @@ def _user(conversation: Conversation, message: Mapping[str, Any], where: str) ->
 
 
 def _assistant(conversation: Conversation, message: Mapping[str, Any], where: str) -> None:
+    if "type" not in message:
+        conversation.answer()  # an item of the Responses API is only a part of an answer
     conversation.reply(_text(message, where, separator=""))
     conversation.reply(word_of(message, "refusal"))
     for call in calls_of(message, where=where):

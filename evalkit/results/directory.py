@@ -237,9 +237,11 @@ class RunWriter:
             while view:
                 view = view[os.write(self._descriptor, view) :]
             _sync(self._descriptor)
-        except BaseException:
-            with contextlib.suppress(OSError):  # the first error says more
-                os.ftruncate(self._descriptor, start)
+        except BaseException as error:
+            is_whole = os.fstat(self._descriptor).st_size == start + len(line)
+            if isinstance(error, OSError) or not is_whole:  # Ctrl-C spares a whole line
+                with contextlib.suppress(OSError):  # the first error says more
+                    os.ftruncate(self._descriptor, start)
             raise
 
     def finish(self) -> Manifest:

@@ -12,7 +12,7 @@ from evalkit.errors import LedgerError, TraceError, UsageError
 from evalkit.grade import Ending, Grade
 from evalkit.graders import Trial, grade_trial, known_graders
 from evalkit.ledger import Event, digest
-from evalkit.recording import ending_of, trace_of
+from evalkit.recording import ending_of
 from evalkit.results import (
     Manifest,
     PlannedScenario,
@@ -24,6 +24,7 @@ from evalkit.results import (
 )
 from evalkit.run.loading import PathLike, load_suite
 from evalkit.run.planning import GraderName, grader_names, new_manifest, planned
+from evalkit.run.viewing import trial_seen
 from evalkit.suite import Scenario, Suite
 from evalkit.trace import Trace
 from evalkit.trial import unbuilt_checks
@@ -177,20 +178,13 @@ class _Regrader:
             return replace(_ungraded(key, "ledger_broken", str(error)), tags=old.tags)
 
     def _graded(self, old: TrialRecord, scenario: Scenario, events: Sequence[Event]) -> TrialRecord:
-        ending = ending_of(events)
-        trial = Trial(
-            scenario=scenario,
-            trace=trace_of(events),
-            trial=old.trial,
-            lane=self._run.manifest.lane,
-            whole=ending.status == "passed",
-            duration_s=ending.duration_s,
-        )
+        lane = self._run.manifest.lane
+        trial = trial_seen(events, scenario, trial=old.trial, lane=lane)
         return trial_record(
             old.scenario,
             old.trial,
             trial.trace,
-            ending=_checkable(ending, scenario),
+            ending=_checkable(ending_of(events), scenario),
             grades=self._grades(old, trial),
             seed=old.seed,
             digest=digest(events),

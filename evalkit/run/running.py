@@ -16,21 +16,24 @@ from typing import Any, Final, Literal, TypeAlias
 from evalkit.agents import AgentRef, refer_to
 from evalkit.errors import UsageError
 from evalkit.grade import Ending
-from evalkit.graders import Trial, grade_trial
+from evalkit.graders import grade_trial
 from evalkit.ledger import digest, event_line
-from evalkit.recording import ledger_of, trace_of
+from evalkit.recording import ledger_of
 from evalkit.results import Manifest, Run, RunWriter, TrialRecord, load_run, trial_record
 from evalkit.run.loading import PathLike, load_suite
+from evalkit.run.orders import Orders
 from evalkit.run.planning import GraderName, default_lane, grader_names, new_manifest, planned
-from evalkit.suite import Suite, UserTurn
+from evalkit.run.viewing import trial_seen
+from evalkit.sandbox.barrier import BARRIERS, Barrier
+from evalkit.suite import Suite
 from evalkit.trace import Trace
 from evalkit.trial import (
     LANES,
     FinishedTrial,
+    Surroundings,
     TrialOrder,
     run_here,
     run_in_processes,
-    trial_seed,
     unbuilt_parts,
 )
 
@@ -48,6 +51,7 @@ def run_suite(  # noqa: PLR0913 - each is one thing that a user says about a run
     out: PathLike = DEFAULT_OUT,
     n_parallel: int | None = None,
     isolation: Isolation = "process",
+    network_barrier: Barrier = "namespace",
     graders: Sequence[GraderName] = (),
     scenarios: Sequence[str] = (),
     progress: bool | None = None,
@@ -63,8 +67,9 @@ def run_suite(  # noqa: PLR0913 - each is one thing that a user says about a run
         zero-argument factory of an object with ``reply(text)``, or such an
         object; a reply is text or a whole ``Trace``. Defaults to the suite's.
     lane
-        ``live`` runs the agent with its own model, or none. Defaults to
-        ``contract`` where every scenario has a script.
+        ``contract`` runs the agent offline, in a sandbox, against the scripted
+        model; ``live`` with its own model, or none. Defaults to ``contract`` where
+        every scenario has a script.
     n_trials
         Attempts at each scenario.
     seed
@@ -76,6 +81,10 @@ def run_suite(  # noqa: PLR0913 - each is one thing that a user says about a run
     isolation
         ``process``: a fresh process for each trial. ``none``: this very process,
         for debugging; deadlines are not kept there.
+    network_barrier
+        What shuts the network off from trials of the contract lane: ``namespace``
+        (the kernel), ``python`` (only what Python itself connects to), ``none``.
+        Anything but the first is stamped into the manifest.
     graders
         Further graders (names or decorated functions) for every scenario.
     scenarios
@@ -98,7 +107,13 @@ def run_suite(  # noqa: PLR0913 - each is one thing that a user says about a run
     """
     suite = suite if isinstance(suite, Suite) else load_suite(suite)
     lane = lane or default_lane(suite)
-    _check_choices(lane, n_trials=n_trials, n_parallel=n_parallel, isolation=isolation)
+    _check_choices(
+        lane,
+        n_trials=n_trials,
+        n_parallel=n_parallel,
+        isolation=isolation,
+        barrier=network_barrier,
+    )
     reference = _agent_of(suite, agent)
     manifest = new_manifest(
         suite,
@@ -108,6 +123,7 @@ def run_suite(  # noqa: PLR0913 - each is one thing that a user says about a run
         agent_hash=reference.hash,
         seed=seed,
         isolation=isolation,
+        barrier=network_barrier if lane == "contract" else "",
         more_graders=grader_names(graders),
     )
     runner = _Runner(suite, reference, agent, n_parallel=n_parallel, progress=progress)
@@ -150,7 +166,9 @@ def resume_run(
     return runner.run(writer)
 
 
-def _check_choices(lane: str, *, n_trials: int, n_parallel: int | None, isolation: str) -> None:
+def _check_choices(
+    lane: str, *, n_trials: int, n_parallel: int | None, isolation: str, barrier: str
+) -> None:
     if lane not in LANES or lane == "imported":
         raise UsageError(f"lane {lane!r}: choose contract, live or quality")
     if n_trials < 1:
@@ -159,6 +177,12 @@ def _check_choices(lane: str, *, n_trials: int, n_parallel: int | None, isolatio
         raise UsageError(f"n_parallel == {n_parallel}, must be at least 1")
     if isolation not in {"process", "none"}:
         raise UsageError(f"isolation {isolation!r}: choose 'process' or 'none'")
+    if lane == "contract" and isolation == "none":
+        raise UsageError(
+            "the contract lane needs a process for each trial: isolation='none' is for --lane live"
+        )
+    if barrier not in BARRIERS:
+        raise UsageError(f"network barrier {barrier!r}: choose {', '.join(BARRIERS)}")
 
 
 def _agent_of(suite: Suite, agent: Any) -> AgentRef:
@@ -211,31 +235,19 @@ class _Runner:
 
     def run(self, writer: RunWriter) -> Run:
         """Run every missing trial; whatever stops it, finished trials stay."""
+        desk = Orders(self._suite, writer.manifest)
         with _resumable(writer), self._bar(writer) as advance:
-            orders = [self._order(key, writer.manifest) for key in writer.missing]
+            orders = [desk.order(*key) for key in writer.missing]
             # First trials of all scenarios come first: an interrupted run has seen them all.
             for order in sorted(orders, key=lambda order: order.trial):
                 if self._unbuilt(order):
                     self._skip(order, writer)
                     advance()
             able = [order for order in orders if not self._unbuilt(order)]
-            for finished in self._executed(able, writer):
+            for finished in self._executed(able, writer, desk.surroundings):
                 writer.add(self._record(finished, writer.manifest))
                 advance()
         return load_run(writer.folder)
-
-    def _order(self, key: tuple[str, int], manifest: Manifest) -> TrialOrder:
-        scenario_id, trial = key
-        scenario = self._suite.scenario(scenario_id)
-        return TrialOrder(
-            scenario=scenario_id,
-            trial=trial,
-            turns=tuple(turn.user for turn in scenario.turns if isinstance(turn, UserTurn)),
-            lane=manifest.lane,
-            seed=trial_seed(manifest.seed, scenario_id, trial),
-            env=dict(scenario.env),
-            deadline_s=scenario.deadline_s,
-        )
 
     def _unbuilt(self, order: TrialOrder) -> tuple[str, ...]:
         return unbuilt_parts(self._suite.scenario(order.scenario), lane=order.lane)
@@ -251,7 +263,9 @@ class _Runner:
         finished = FinishedTrial(order, events, ending)
         writer.add(self._record(finished, writer.manifest), b"".join(map(event_line, events)))
 
-    def _executed(self, orders: Sequence[TrialOrder], writer: RunWriter) -> Iterator[FinishedTrial]:
+    def _executed(
+        self, orders: Sequence[TrialOrder], writer: RunWriter, surroundings: Surroundings | None
+    ) -> Iterator[FinishedTrial]:
         def ledger_path(order: TrialOrder) -> Path:
             return writer.ledger_path(order.scenario, order.trial)
 
@@ -262,19 +276,18 @@ class _Runner:
             agent = self._agent if in_memory else self._reference.load()
             return run_here(orders, agent, ledger_path=ledger_path)
         return run_in_processes(
-            orders, self._reference, ledger_path=ledger_path, n_parallel=self._n_parallel
+            orders,
+            self._reference,
+            ledger_path=ledger_path,
+            n_parallel=self._n_parallel,
+            surroundings=surroundings,
         )
 
     def _record(self, finished: FinishedTrial, manifest: Manifest) -> TrialRecord:
         order, ending = finished.order, finished.ending
         scenario = self._suite.scenario(order.scenario)
-        trial = Trial(
-            scenario=scenario,
-            trace=trace_of(finished.events),
-            trial=order.trial,
-            lane=order.lane,
-            whole=ending.status == "passed",
-            duration_s=ending.duration_s,
+        trial = trial_seen(
+            finished.events, scenario, trial=order.trial, lane=order.lane, ending=ending
         )
         ran = ending.reason_code != "not_built"
         return trial_record(

@@ -56,6 +56,11 @@ class ForkServer:
     prepare
         ``"module:function"``, called once before any trial as
         ``prepare(prepare_payload)``; what it returns is ``prepared``.
+    enter
+        ``"module:function"``, called as ``enter(payload)`` in each fresh process, before
+        the entry and before anything of the agent runs there: the place to build a
+        :class:`~evalkit.sandbox.room.Room` around it. A spawned process calls it before
+        ``prepare``, while it still has one thread.
     path
         Entries for the front of ``sys.path``. By default the caller's own.
     env
@@ -68,6 +73,10 @@ class ForkServer:
         ``fork``; ``spawn``, a fresh interpreter for each trial, same behaviour and
         slower; ``auto`` forks on Linux. Whatever is asked for, ``spawn`` is used
         when the imports started threads: see :attr:`threads`.
+    secluded
+        Whether to give the server a table of processes of its own, where the machine
+        allows it: nothing outlives the server then, and trials see and signal nothing
+        of the machine's. Process ids of children are numbers in that table.
     startup_timeout_s
         Seconds that ``prepare`` and all imports may take.
     output_limit
@@ -93,10 +102,12 @@ class ForkServer:
         *,
         prepare: str = "",
         prepare_payload: bytes = b"",
+        enter: str = "",
         path: Sequence[str] | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         mode: Mode = "auto",
+        secluded: bool = False,
         startup_timeout_s: float = 300.0,
         output_limit: int = 1_000_000,
     ) -> None:
@@ -107,6 +118,8 @@ class ForkServer:
             prepare=_checked(prepare) if prepare else "",
             caller_pid=os.getpid(),
             payload=prepare_payload,
+            enter=_checked(enter) if enter else "",
+            secluded=secluded,
         )
         self._env = _SERVER_ENV | dict(os.environ if env is None else env)
         self._cwd = cwd
@@ -120,6 +133,7 @@ class ForkServer:
         self._events: list[Event] = []
         self._mode: Mode = mode
         self._threads: tuple[str, ...] = ()
+        self._secluded = False
         self._broken = "the server for trials is used outside its with statement"
 
     def __enter__(self) -> Self:
@@ -134,6 +148,7 @@ class ForkServer:
             self._stack = stack.pop_all()
         self._mode = "fork" if ready["mode"] == "fork" else "spawn"
         self._threads = tuple(ready["threads"])
+        self._secluded = bool(ready["secluded"])
         self._broken = ""
         return self
 
@@ -150,6 +165,12 @@ class ForkServer:
         """How processes are made: ``fork`` or ``spawn``."""
         self._check()
         return self._mode
+
+    @property
+    def secluded(self) -> bool:
+        """Whether the server has a table of processes of its own."""
+        self._check()
+        return self._secluded
 
     @property
     def threads(self) -> tuple[str, ...]:
@@ -296,7 +317,7 @@ class ForkServer:
         self._selector.unregister(self._process.control)
         self._broken = self._process.explain_loss()
         for token, (child, _) in list(self._running.items()):
-            if child.pid is not None:
+            if child.pid is not None and not self._secluded:
                 kill_group(child.pid)  # the process itself died with the server
             self._finish(token, None, reason=self._broken)
 

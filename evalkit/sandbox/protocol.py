@@ -28,6 +28,11 @@ class Request(NamedTuple):
     """Process whose end also ends the server."""
     payload: bytes
     """Opaque bytes for ``prepare``."""
+    enter: str = ""
+    """``"module:function"`` called as ``enter(payload)`` in each fresh process, before anything
+    of the agent runs in it; empty for none."""
+    secluded: bool = False
+    """Whether the server should have a table of processes of its own."""
 
     def encode(self) -> bytes:
         """Return the content of a request file.
@@ -38,15 +43,15 @@ class Request(NamedTuple):
         >>> Request.decode(request.encode()) == request
         True
         """
-        head = json.dumps([self.entry, self.prepare, self.caller_pid])
+        head = json.dumps([self.entry, self.prepare, self.caller_pid, self.enter, self.secluded])
         return f"{json.dumps(self.path)}\n{head}\n".encode() + self.payload
 
     @classmethod
     def decode(cls, content: bytes) -> Request:
         """Read what :meth:`encode` wrote."""
         path, head, payload = content.split(b"\n", 2)
-        entry, prepare, caller_pid = json.loads(head)
-        return cls(tuple(json.loads(path)), entry, prepare, caller_pid, payload)
+        entry, prepare, caller_pid, *rest = json.loads(head)
+        return cls(tuple(json.loads(path)), entry, prepare, caller_pid, payload, *rest)
 
 
 class Lines:

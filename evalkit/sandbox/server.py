@@ -24,10 +24,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
 
+from evalkit.errors import SandboxError
 from evalkit.sandbox import processes, worker
 from evalkit.sandbox.protocol import Lines, Request, encode_message, read_whole
+from evalkit.sandbox.seclusion import seclude
 
 _HOLD_S = 1.0  # how long an end is kept back for leftovers that are not dead yet
 _STOP_S = 3.0  # how long the server waits for its children when it stops itself
@@ -44,45 +46,85 @@ def main(kind: str, fds: Sequence[int]) -> None:
         _run_once(request, fds)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a thread of the caller may block some
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller decides what Ctrl-C means
+    caller = fds[2:] or _watch(request.caller_pid)  # here the caller still has a number
+    is_secluded = kind != "worker" and request.secluded and seclude([*fds[:2], *caller])
     processes.adopt_orphans()
     control = socket.socket(fileno=fds[1])
     if kind == "worker":
         launch = _spawning(fds[0])
     else:
-        launch = _forking(request, control, request_fd=fds[0], spawn=kind == "spawn")
-    Server(control, launch).serve(request.caller_pid)
+        beginning = _Beginning(request, fds[0], control, caller, is_secluded)
+        launch = _forking(beginning, spawn=kind == "spawn")
+    Server(control, launch, caller).serve()
+
+
+class _Beginning(NamedTuple):
+    """What a server knows and holds before it has imported anything."""
+
+    request: Request
+    request_fd: int
+    control: socket.socket
+    caller: Sequence[int]
+    is_secluded: bool
+
+    def report_ready(self, mode: str, threads: Sequence[str] = ()) -> None:
+        """Tell the caller that the imports are done."""
+        message = {"mode": mode, "threads": list(threads), "secluded": self.is_secluded}
+        self.control.sendall(encode_message(event="ready", **message))
+
+
+def _watch(pid: int) -> Sequence[int]:
+    """Return a descriptor that is ready when the caller ends (Linux); ends if it has.
+
+    The socket alone would not do: a fork of the caller may still hold it.
+    """
+    if sys.platform != "linux":
+        return []
+    try:
+        return [os.pidfd_open(pid)]
+    except OSError:
+        if os.getppid() != pid:
+            os._exit(0)
+        return []
 
 
 def _run_once(request: Request, fds: Sequence[int]) -> NoReturn:
     """Run one trial in this fresh interpreter, which a spawning server has set up."""
     request_fd, channel_fd, payload_fd = fds
     os.close(request_fd)
-    try:
-        entry, prepared = worker.load(request)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(worker.ENTRY_RAISED)
-    worker.run(entry, prepared, payload_fd=payload_fd, channel_fd=channel_fd)
+
+    def load() -> tuple[worker.Entry, Any]:
+        try:
+            return worker.load(request)
+        except BaseException:  # also an exit with status 0: it is not the entry's
+            traceback.print_exc()
+            os._exit(worker.ENTRY_RAISED)
+
+    enter = worker.resolve(request.enter) if request.enter else None
+    worker.run(load, enter=enter, payload_fd=payload_fd, channel_fd=channel_fd)
 
 
-def _forking(request: Request, control: socket.socket, *, request_fd: int, spawn: bool) -> Launch:
+def _forking(beginning: _Beginning, *, spawn: bool) -> Launch:
     """Import everything and return how a fork runs a trial; or become a spawning server."""
+    request = beginning.request
     processes.die_with_parent(os.getppid())  # an import that hangs hears nothing else
     try:
-        entry, prepared = worker.load(request)
+        enter = worker.resolve(request.enter) if request.enter else None
+        loaded = worker.load(request)
     except BaseException as error:
-        _refuse(control, error)
-    processes.outlive_parent()  # it means the thread, which may now end before the caller
+        _refuse(beginning.control, error)
+    if not beginning.is_secluded:
+        processes.outlive_parent()  # it means the thread, which may now end before the caller
     threads = processes.other_threads()
     if spawn or threads:
-        _become_spawning(control, request_fd=request_fd, threads=threads)
-    os.close(request_fd)
+        _become_spawning(beginning, threads)
+    os.close(beginning.request_fd)
     gc.collect()
     gc.freeze()  # a collection in a child would otherwise copy every page
-    control.sendall(encode_message(event="ready", mode="fork", threads=[]))
+    beginning.report_ready("fork")
 
     def launch(fds: worker.Descriptors) -> NoReturn:
-        worker.run(entry, prepared, payload_fd=fds.payload, channel_fd=fds.channel)
+        worker.run(lambda: loaded, enter=enter, payload_fd=fds.payload, channel_fd=fds.channel)
 
     return launch
 
@@ -90,17 +132,17 @@ def _forking(request: Request, control: socket.socket, *, request_fd: int, spawn
 def _refuse(control: socket.socket, error: BaseException) -> NoReturn:
     """Tell the caller why the imports failed, and end."""
     text = "".join(traceback.format_exception(error))
-    problem = f"{type(error).__name__}: {error}"
-    control.sendall(encode_message(event="refused", problem=problem, traceback=text))
+    is_ours = isinstance(error, SandboxError)  # the machine's fault: the message says it all
+    problem = str(error) if is_ours else f"{type(error).__name__}: {error}"
+    message = encode_message(event="refused", problem=problem, traceback=text, is_ours=is_ours)
+    control.sendall(message)
     os._exit(worker.ENTRY_RAISED)
 
 
-def _become_spawning(
-    control: socket.socket, *, request_fd: int, threads: Sequence[str]
-) -> NoReturn:
+def _become_spawning(beginning: _Beginning, threads: Sequence[str]) -> NoReturn:
     """Replace this process, its imports and their threads by a bare spawning server."""
-    control.sendall(encode_message(event="ready", mode="spawn", threads=threads))
-    _execute("worker", request_fd, control.fileno())
+    beginning.report_ready("spawn", threads)
+    _execute("worker", beginning.request_fd, beginning.control.fileno(), *beginning.caller)
 
 
 def _spawning(request_fd: int) -> Launch:
@@ -123,7 +165,7 @@ def _execute(kind: str, *fds: int) -> NoReturn:
 class Server:
     """The loop: requests in, processes started, ends reported."""
 
-    def __init__(self, control: socket.socket, launch: Launch) -> None:
+    def __init__(self, control: socket.socket, launch: Launch, caller: Sequence[int]) -> None:
         self._control = control
         self._launch = launch
         self._lines = Lines()
@@ -133,20 +175,20 @@ class Server:
         self._ends: list[bytes] = []
         self._hold_until = 0.0
         self._running = True
-        self._own_fds = {control.fileno()}
+        self._caller = caller
+        self._own_fds = {control.fileno(), *caller}
 
-    def serve(self, caller_pid: int) -> NoReturn:
+    def serve(self) -> NoReturn:
         """Work until the caller closes the socket or is gone, then kill and end."""
         signals = self._listen()
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
         poller.register(signals, select.POLLIN)
-        caller = self._watch(caller_pid)
-        if caller is not None:
-            poller.register(caller, select.POLLIN)
+        for fd in self._caller:
+            poller.register(fd, select.POLLIN)
         while self._running:
             ready = {fd for fd, _ in poller.poll(self._patience_ms())}
-            if caller in ready or (signals in ready and self._told_to_stop(signals)):
+            if ready & {*self._caller} or (signals in ready and self._told_to_stop(signals)):
                 break
             if self._control.fileno() in ready:
                 self._receive()
@@ -164,21 +206,6 @@ class Server:
             signal.signal(number, lambda *_: None)
         self._own_fds |= {read_end, write_end}
         return read_end
-
-    def _watch(self, pid: int) -> int | None:
-        """Return a descriptor that is ready when a process ends (Linux).
-
-        The socket alone would not do: a fork of the caller may still hold it.
-        """
-        if sys.platform != "linux":
-            return None
-        try:
-            fd = os.pidfd_open(pid)
-        except OSError:
-            self._running = os.getppid() == pid  # else it has already gone
-            return None
-        self._own_fds.add(fd)
-        return fd
 
     def _told_to_stop(self, signals: int) -> bool:
         """Empty the pipe of signal numbers; say whether one asked for the end."""

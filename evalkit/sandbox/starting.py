@@ -150,6 +150,8 @@ def unnamed_file(content: bytes = b"") -> IO[bytes]:
 
 def _raise_refused(message: Message) -> NoReturn:
     """Raise what the server met while it imported."""
+    if message["is_ours"]:
+        raise SandboxError(message["problem"])
     raise SandboxError(
         f"the imports for trials failed: {message['problem']}. They run in a process of "
         "their own: check the module names, sys.path, environment and working directory "

@@ -21,6 +21,8 @@ from evalkit.sandbox.processes import adopt_orphans, die_with_parent
 from evalkit.sandbox.protocol import Request, read_whole
 
 Entry = Callable[[Any, bytes, socket.socket], object]
+Enter = Callable[[bytes], object]
+Load = Callable[[], tuple[Entry, Any]]
 
 ENTRY_RAISED = 70
 """Exit status of a process whose entry raised (``EX_SOFTWARE``)."""
@@ -44,12 +46,12 @@ class Descriptors(NamedTuple):
 
 def load(request: Request) -> tuple[Entry, Any]:
     """Import the entry and prepare what all trials share."""
-    entry = _resolve(request.entry)
-    prepared = _resolve(request.prepare)(request.payload) if request.prepare else None
+    entry = resolve(request.entry)
+    prepared = resolve(request.prepare)(request.payload) if request.prepare else None
     return entry, prepared
 
 
-def _resolve(name: str) -> Callable[..., Any]:
+def resolve(name: str) -> Callable[..., Any]:
     """Return the function that ``"module:function"`` names."""
     module, _, attribute = name.partition(":")
     function: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
@@ -74,16 +76,28 @@ def settle(server_pid: int, output_fd: int) -> None:
     os.close(output_fd)
 
 
-def run(entry: Entry, prepared: Any, *, payload_fd: int, channel_fd: int) -> NoReturn:
-    """Run the entry and end the process, whatever happens and in whichever fork."""
+def run(load: Load, *, enter: Enter | None, payload_fd: int, channel_fd: int) -> NoReturn:
+    """Run the entry and end the process, whatever happens and in whichever fork.
+
+    Parameters
+    ----------
+    load
+        Gives the entry and what was prepared; imports them first where nobody has.
+    enter
+        Called first, with the payload: there is one thread, and nothing of the agent
+        has run in this process.
+    payload_fd, channel_fd
+        The trial's files.
+    """
     status = ENTRY_RAISED
     try:
         channel = socket.socket(fileno=channel_fd)
         os.register_at_fork(after_in_child=lambda: _disconnect(channel))
         payload = read_whole(payload_fd)
         os.close(payload_fd)
-        # Namespaces, files, clock and identifiers of the sandbox belong exactly
-        # here: one thread, nothing of the agent has run yet.
+        if enter is not None:
+            enter(payload)
+        entry, prepared = load()
         entry(prepared, payload, channel)
         status = 0
     except SystemExit as error:

@@ -11,11 +11,11 @@ import pickle
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from evalkit.agents import AgentRef
 from evalkit.errors import LedgerError
@@ -30,10 +30,12 @@ from evalkit.ledger import (
     parse_events,
 )
 from evalkit.recording import ending_of
+from evalkit.sandbox.barrier import Barrier
 from evalkit.sandbox.child import Child, Ended, Output, Received
-from evalkit.sandbox.pool import ForkServer
+from evalkit.sandbox.pool import ForkServer, Mode
 from evalkit.trial.order import TrialOrder
-from evalkit.trial.worker import conditions, converse
+from evalkit.trial.outbox import ACKNOWLEDGE, ACKNOWLEDGED
+from evalkit.trial.worker import Preparation, conditions, converse
 
 _OUTPUT_LIMIT: Final = 100_000
 """Bytes of what an agent printed that its ledger keeps."""
@@ -60,6 +62,7 @@ def run_in_processes(
     *,
     ledger_path: LedgerPath,
     n_parallel: int,
+    surroundings: Surroundings | None = None,
 ) -> Iterator[FinishedTrial]:
     """Run each trial in a fresh process, and give them as they finish.
 
@@ -73,6 +76,8 @@ def run_in_processes(
         Where the ledger of a trial is written.
     n_parallel
         Trials in flight at a time.
+    surroundings
+        What the contract lane puts around the server; ``None`` outside of it.
 
     Raises
     ------
@@ -85,14 +90,7 @@ def run_in_processes(
     flights: dict[Child, _Flight] = {}
     with ExitStack() as stack:
         stack.callback(_abandon, flights)
-        server = stack.enter_context(
-            ForkServer(
-                "evalkit.trial.worker:serve",
-                prepare="evalkit.trial.worker:prepare",
-                prepare_payload=pickle.dumps(agent),
-                output_limit=_OUTPUT_LIMIT,
-            )
-        )
+        server = stack.enter_context(_server(agent, surroundings))
         while waiting or flights:
             while waiting and len(flights) < n_parallel:
                 order = waiting.popleft()
@@ -103,13 +101,44 @@ def run_in_processes(
                 _postpone(flights, time.monotonic() - left)
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the contract lane puts around the server that trials are forked from."""
+
+    barrier: Barrier
+    env: Mapping[str, str]
+    """The whole environment of the server."""
+    keep: tuple[str, ...] = ()
+    """Folders that trials must see, wherever they lie."""
+
+
+def _server(agent: AgentRef, surroundings: Surroundings | None) -> ForkServer:
+    """Make the server; where trials share the loopback, each imports the agent by itself."""
+    if surroundings is None:
+        told, env, mode = Preparation(agent), None, "auto"
+    else:
+        told = Preparation(agent, surroundings.barrier, surroundings.keep)
+        env = surroundings.env
+        mode = "auto" if surroundings.barrier == "namespace" else "spawn"
+    return ForkServer(
+        "evalkit.trial.worker:serve",
+        prepare="evalkit.trial.worker:prepare",
+        prepare_payload=pickle.dumps(told),
+        enter="evalkit.trial.worker:enter",
+        env=env,
+        mode=cast("Mode", mode),
+        output_limit=_OUTPUT_LIMIT,
+    )
+
+
 def _progress(server: ForkServer, flights: dict[Child, _Flight]) -> Iterator[FinishedTrial]:
     """Wait for something to happen, and give the trials that it finished."""
     patience = min(flight.time_left_s for flight in flights.values())
     for event in server.wait(min(max(patience, 0.0), _MAX_PATIENCE_S)):
         match event:
             case Received(child, data):
-                flights[child].receive(data)
+                for _ in range(flights[child].receive(data)):
+                    child.send(ACKNOWLEDGED)
             case Ended(child, status, reason):
                 yield flights.pop(child).finish(child, status, lost=reason)
     for child, flight in flights.items():
@@ -149,18 +178,26 @@ class _Flight:
         """Seconds until the deadline; for ever once the trial was killed for it."""
         return math.inf if self.is_overdue else self.due - time.monotonic()
 
-    def receive(self, data: bytes) -> None:
-        """Take in what the worker sent; whole lines go to the ledger at once."""
+    def receive(self, data: bytes) -> int:
+        """Take in what the worker sent; whole lines go to the ledger at once.
+
+        Returns
+        -------
+        int
+            How many acknowledgements the worker waits for.
+        """
         if self._begun is None:
             self._begun = time.monotonic()
             self.due = self._begun + self.order.deadline_s
         self._pieces.append(data)
         if b"\n" not in data:
-            return
+            return 0
         *lines, rest = b"".join(self._pieces).split(b"\n")
         self._pieces = [rest]
         for line in lines:
-            self._receive_line(line)
+            if line != ACKNOWLEDGE:
+                self._receive_line(line)
+        return lines.count(ACKNOWLEDGE)
 
     def _receive_line(self, line: bytes) -> None:
         try:

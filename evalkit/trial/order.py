@@ -6,6 +6,27 @@ import hashlib
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from evalkit.sandbox.room import Room
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """A turn in which nobody speaks: the clock moves forward."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """What the contract lane puts around an agent."""
+
+    scripts: tuple[Mapping[str, Any], ...]
+    """The scripted model, turn by turn, as plain data."""
+    room: Room
+    port: int
+    """Where the scripted model listens; 0 for a free port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,14 +35,16 @@ class TrialOrder:
 
     scenario: str
     trial: int
-    turns: tuple[str, ...]
-    """What the user says, turn by turn."""
+    turns: tuple[str | Advance, ...]
+    """What the user says, or what happens, turn by turn."""
     lane: str = "live"
     seed: int = 0
     """The trial's own, see :func:`trial_seed`."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables that the scenario adds to the agent's environment."""
     deadline_s: float = 60.0
+    staging: Staging | None = None
+    """``None`` outside the contract lane."""
 
     def to_bytes(self) -> bytes:
         """Pack the order for the trip to the worker."""

@@ -10,16 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from evalkit.suite import Expect, Forbid, Scenario, UserTurn
+from evalkit.suite import AdvanceTurn, Expect, Forbid, Scenario, UserTurn
 
 LANES: Final = ("contract", "live", "quality", "imported")
-_RUN_LANES: Final = frozenset({"live"})
+_RUN_LANES: Final = frozenset({"contract", "live"})
 
-_SCENARIO_PARTS: Final = (
-    "clock", "fixtures", "network", "canaries", "deliver", "reply_from", "faults", "budget",
-)  # fmt: skip
-_EXPECT_PARTS: Final = ("database", "files", "state", "http", "prompt", "log", "errors")
-_FORBID_PARTS: Final = ("prompt", "log", "errors", "http", "files")
+_NOWHERE: Final = ("network", "canaries", "deliver", "reply_from", "faults")
+_SCENARIO_PARTS: Final = {
+    # A budget guards lanes that cost something; the contract lane costs nothing.
+    "contract": (*_NOWHERE, "fixtures.database", "fixtures.http"),
+    "live": (*_NOWHERE, "fixtures", "clock", "budget"),
+}
+_TURNS: Final = {"contract": (UserTurn, AdvanceTurn), "live": (UserTurn,)}
+_EXPECT_PARTS: Final = ("database", "state", "http")
+_FORBID_PARTS: Final = ("http",)
 
 
 def unbuilt_parts(scenario: Scenario, *, lane: str) -> tuple[str, ...]:
@@ -32,7 +36,7 @@ def unbuilt_parts(scenario: Scenario, *, lane: str) -> tuple[str, ...]:
     """
     if lane not in _RUN_LANES:
         return (f"the {lane} lane",)
-    return tuple(dict.fromkeys(_missing(scenario)))
+    return tuple(dict.fromkeys(_missing(scenario, lane)))
 
 
 def unbuilt_checks(scenario: Scenario) -> tuple[str, ...]:
@@ -43,12 +47,20 @@ def unbuilt_checks(scenario: Scenario) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_missing_checks(scenario)))
 
 
-def _missing(scenario: Scenario) -> Iterator[str]:
-    yield from (f"`{part}`" for part in _SCENARIO_PARTS if getattr(scenario, part))
+def _missing(scenario: Scenario, lane: str) -> Iterator[str]:
+    yield from (f"`{part}`" for part in _SCENARIO_PARTS[lane] if _says(scenario, part))
     for turn in scenario.turns:
-        if not isinstance(turn, UserTurn):
+        if not isinstance(turn, _TURNS[lane]):
             yield f"a `{_kind(turn)}` turn"
     yield from _missing_checks(scenario)
+
+
+def _says(scenario: Scenario, part: str) -> bool:
+    """Say whether a scenario says anything under a key path."""
+    value: object = scenario
+    for key in part.split("."):
+        value = getattr(value, key, None)
+    return bool(value)
 
 
 def _kind(turn: object) -> str:

@@ -7,6 +7,7 @@ ends with a ``trial_end`` event, unless the process dies.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import socket
@@ -14,15 +15,24 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from evalkit.agents import AgentRef, BadReplyError, Conversation
 from evalkit.errors import AgentError, LedgerError
 from evalkit.grade import Ending
 from evalkit.ledger import Event, event_line
+from evalkit.observing import watch_tools, watched_tools
 from evalkit.recording import Recorder
-from evalkit.trial.order import TrialOrder
+from evalkit.sandbox import room
+from evalkit.sandbox.barrier import Barrier
+from evalkit.sandbox.room import Entered
+from evalkit.trace import Trace
+from evalkit.trial.logs import LogTaker
+from evalkit.trial.order import Advance, TrialOrder
+from evalkit.trial.outbox import Outbox
+from evalkit.trial.ports import reserve_port
+from evalkit.trial.stage import Stage
 
 MAX_EVENT_BYTES: Final = 20_000_000
 """What one call, reply or log of an agent may take in the ledger."""
@@ -31,32 +41,66 @@ _TRACEBACK_LINES: Final = 12
 _MAX_REASON: Final = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What the server is told, before any trial."""
+
+    agent: AgentRef
+    barrier: Barrier | None = None
+    """``None`` outside the contract lane."""
+    keep: tuple[str, ...] = ()
+    """Folders that trials must see, wherever they lie."""
+
+
+class _Here:
+    """What this process is, once it is a trial's."""
+
+    order: TrialOrder | None = None
+    entered: Entered | None = None
+
+
 def prepare(payload: bytes) -> Any:
     """Load the agent once, in the warm server that trials are forked from."""
     import pickle
 
-    reference = pickle.loads(payload)  # noqa: S301 - our own parent's bytes, over a private socket
-    assert isinstance(reference, AgentRef)
-    return reference.load()
+    told = pickle.loads(payload)  # noqa: S301 - our own parent's bytes, over a private socket
+    assert isinstance(told, Preparation)
+    if told.barrier is None:
+        return told.agent.load()
+    return room.prepare(told.agent.load, barrier=told.barrier, keep=told.keep).agent
+
+
+def enter(payload: bytes) -> None:
+    """Build the trial's room around this process, before anything of the agent runs in it."""
+    _Here.order = TrialOrder.from_bytes(payload)
+    staging = _Here.order.staging
+    if staging is not None:
+        _Here.entered = room.enter(staging.room)
+        if not staging.port:
+            reserve_port()
 
 
 def serve(agent: Any, payload: bytes, channel: socket.socket) -> None:
     """Run one trial in this process and send its events."""
-    order = TrialOrder.from_bytes(payload)
-    owner = os.getpid()
+    order = _Here.order or TrialOrder.from_bytes(payload)
+    outbox = Outbox(channel)
 
-    def send(line: bytes) -> None:
-        # A process that the agent forked comes by here too; it must not speak for the trial.
-        if os.getpid() == owner:
-            channel.sendall(line)
+    def surround(recorder: Recorder) -> Stage | None:
+        logging.getLogger().addHandler(LogTaker(recorder))
+        if order.staging is None or _Here.entered is None:
+            return None
+        return Stage(order.staging, _Here.entered, recorder=recorder, outbox=outbox)
 
     with conditions(order):
-        converse(order, agent, emit=send)
+        converse(order, agent, emit=outbox.put, surround=surround)
 
 
 @contextmanager
 def conditions(order: TrialOrder) -> Iterator[None]:
     """Give a trial its environment and its randomness; take both back afterwards."""
+    if order.staging is not None:  # the room has both
+        yield
+        return
     before = {name: os.environ.get(name) for name in order.env}
     state = random.getstate()
     os.environ.update(order.env)
@@ -95,6 +139,7 @@ def converse(
     *,
     emit: Callable[[bytes], None],
     interruptible: bool = False,
+    surround: Callable[[Recorder], Stage | None] = lambda _: None,
 ) -> Ending:
     """Hold a trial's conversation with an agent.
 
@@ -109,6 +154,8 @@ def converse(
     interruptible
         Whether a ``KeyboardInterrupt`` comes from the keyboard, and is raised on.
         In a trial's own process only the agent can raise one.
+    surround
+        Sets up what stands around the conversation; in the contract lane a stage.
 
     Returns
     -------
@@ -123,10 +170,55 @@ def converse(
 
     recorder = Recorder(write, clock=clock)
     recorder.start(scenario=order.scenario, trial=order.trial, lane=order.lane, seed=order.seed)
-    ending = _outcome(order, agent, recorder, interruptible=interruptible)
+    stage = surround(recorder)
+    ending = _outcome(order, agent, _Turns(recorder, stage), interruptible=interruptible)
+    if stage is not None:
+        ending = stage.verdict(ending)
     ending = replace(ending, duration_s=round(clock(), 6))
     recorder.end(ending)
     return ending
+
+
+class _Turns:
+    """Writes down a conversation, turn by turn, and tells the stage of it."""
+
+    def __init__(self, recorder: Recorder, stage: Stage | None) -> None:
+        self._recorder = recorder
+        self._stage = stage
+        self._n = 0
+
+    def watch(self) -> None:
+        """Take in what wrapped tools do from now on."""
+        tools = watched_tools()
+        if tools:
+            self._recorder.watched(tools)
+            watch_tools(self._recorder)
+
+    def begin(self, turn: str | Advance) -> None:
+        """Begin a turn."""
+        if self._stage is not None:
+            self._stage.begin_turn(self._n)
+        self._n += 1
+        if isinstance(turn, str):
+            self._recorder.turn(turn)
+            return
+        self._recorder.turn("", advance_s=turn.seconds)
+        if self._stage is not None:
+            self._stage.advance(turn.seconds)
+
+    def answer(self, trace: Trace) -> None:
+        """Write what the agent did in the turn that began last."""
+        if self._stage is None:
+            is_seen = trace.tools_observed or bool(watched_tools())
+            self._recorder.answer(replace(trace, tools_observed=is_seen))
+            return
+        # The scripted model saw what was asked for; what the agent tells is what ran.
+        if trace.tool_calls:
+            self._recorder.watched(sorted({call.name for call in trace.tool_calls}))
+        for call in trace.tool_calls:
+            self._recorder.ran(call)
+        told = replace(trace, tool_calls=(), model_calls=())
+        self._recorder.answer(replace(told, tools_observed=True, models_observed=True))
 
 
 def _bounded_line(event: Event) -> bytes:
@@ -140,17 +232,29 @@ def _bounded_line(event: Event) -> bytes:
     return line
 
 
-def _outcome(order: TrialOrder, agent: Any, recorder: Recorder, *, interruptible: bool) -> Ending:
+def _outcome(order: TrialOrder, agent: Any, turns: _Turns, *, interruptible: bool) -> Ending:
     try:
         with Conversation(agent) as conversation:
-            for text in order.turns:
-                recorder.turn(text)
-                recorder.answer(conversation.reply(text))
+            turns.watch()
+            for turn in order.turns:
+                turns.begin(turn)
+                if isinstance(turn, str):
+                    turns.answer(conversation.reply(turn))
     except BaseException as error:
         if interruptible and isinstance(error, KeyboardInterrupt):
             raise
+        _keep_report(error, turns)
         return _fault(error)
+    finally:
+        watch_tools(None)
     return Ending()
+
+
+def _keep_report(error: BaseException, turns: _Turns) -> None:
+    """Write what an agent had told before its fault."""
+    trace = getattr(error, "trace", None)
+    if isinstance(error, BadReplyError) and isinstance(trace, Trace):
+        turns.answer(trace)
 
 
 def _fault(error: BaseException) -> Ending:

@@ -119,9 +119,7 @@ def test_a_torn_last_line_is_cut_off(
     assert read_records(writer.folder).keys() == {("a", 0), ("a", 1)}
 
 
-def test_a_run_is_written_by_one_process_at_a_time(
-    tmp_path: Path, manifest_of: ManifestOf
-) -> None:
+def test_a_run_is_written_by_one_process_at_a_time(tmp_path: Path, manifest_of: ManifestOf) -> None:
     """Two people who resume the same run cannot both write it."""
     writer = RunWriter.create(tmp_path / "r1", manifest_of({"a": 2}))
     with pytest.raises(LedgerError, match="another process is writing this run"):
@@ -364,6 +362,29 @@ def test_no_space_left_says_how_to_go_on(tmp_path: Path, manifest_of: ManifestOf
         writer.add(TrialRecord("a", 0, "passed"))
     assert writer.missing == [("a", 0)]
     os.close(writer._descriptor)
+
+
+@pytest.mark.parametrize("moment", ["write", "fdatasync"])
+def test_ctrl_c_keeps_a_whole_line_and_no_part_of_one(
+    tmp_path: Path, manifest_of: ManifestOf, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """An interrupt in the middle of a write leaves no half a line, one after it no trial behind."""
+    writer = RunWriter.create(tmp_path / "r", manifest_of({"a": 1}))
+    write = os.write
+
+    def interrupted(descriptor: int, data: Any = b"") -> int:
+        if moment == "write":
+            write(descriptor, data[:10])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, moment, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            writer.add(TrialRecord("a", 0, "passed"))
+    writer.finish()
+    n_kept = 1 if moment == "fdatasync" else 0
+    assert (writer.folder / TRIALS).read_bytes().count(b"\n") == n_kept
+    assert len(read_records(writer.folder)) == n_kept
 
 
 def test_kill_9_loses_no_trial_that_was_written(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evalkit.grade import Ending, Grade
+from evalkit.grade import Grade
 from evalkit.results import Run, RunWriter, load_run, load_runs
 from evalkit.results.frames import COLUMNS, frame
 from evalkit.trace import ModelCall, ToolCall, Trace, Turn, Usage
@@ -133,7 +133,7 @@ def test_a_count_beyond_64_bits_costs_no_frame(make_run: MakeRun) -> None:
     """A provider that reports nonsense is one unknown, not a run that nobody can look at."""
     absurd = Trace(
         turns=(Turn("hi", ("a",)),),
-        model_calls=(ModelCall("m", Usage(10**30, 5, cost_usd=10**400)),),  # type: ignore[arg-type]
+        model_calls=(ModelCall("m", Usage(10**30, 5, cost_usd=10**400)),),
         models_observed=True,
     )
     run = load_run(make_run({"a": [absurd, RICH]}))
@@ -158,6 +158,7 @@ def test_load_runs_stacks_frames_without_changing_them(make_run: MakeRun, name: 
 
 
 def seconds_to_make(n: int) -> float:
+    """Make a frame of so many rows; give the best of three CPU times."""
     rows = [("r", "s", f"a{i}", 0, "live", "passed", *[""] * 3, *[1] * 5, 0.1, 0.1, ("t",), "c", i)
             for i in range(n)]  # fmt: skip
     best = math.inf

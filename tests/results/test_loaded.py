@@ -107,8 +107,8 @@ def test_load_run_of_a_folder_gives_the_latest(make_run: MakeRun, tmp_path: Path
 @pytest.mark.parametrize("load", [load_run, load_runs])
 def test_loading_nothing_is_an_error(tmp_path: Path, load: Callable[[Path], Any]) -> None:
     """A folder without runs, or no folder, is named."""
+    (tmp_path / "empty").mkdir()
     with pytest.raises(LedgerError, match=r"empty: (neither a run|no runs)"):
-        (tmp_path / "empty").mkdir()
         load(tmp_path / "empty")
     with pytest.raises(LedgerError, match="nowhere"):
         load(tmp_path / "nowhere")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evalkit.errors import SandboxError
 from evalkit.sandbox.child import Child, Ended, Received
+from evalkit.sandbox.environment import server_environment
 from evalkit.sandbox.pool import ForkServer
+from evalkit.sandbox.room import Room
 
 HERE = str(Path(__file__).parent)
 
@@ -96,3 +103,87 @@ def finish_fixture() -> Callable[..., tuple[bytes, Ended]]:
 def hear_fixture() -> Callable[..., bytes]:
     """Give :func:`hear` to tests, which cannot import each other."""
     return hear
+
+
+class Visits:
+    """A server whose trials enter a room, and do one thing there."""
+
+    def __init__(self, server: ForkServer) -> None:
+        self.server = server
+        self.last: Child | None = None
+
+    def __call__(self, action: str, *args: object, room: Room | None = None) -> Any:
+        """Do something in a fresh room, and return what it returned."""
+        child = self.start(action, *args, room=room)
+        sent, end = finish(self.server, child)
+        assert end.exit_status == 0, child.read_output().text
+        return json.loads(sent)
+
+    def start(self, action: str, *args: object, room: Room | None = None) -> Child:
+        """Start a visit."""
+        given = room or Room(seed=(7, "s", 0, 0))
+        payload = pickle.dumps((replace(given, env=server_environment() | given.env), action, args))
+        self.last = self.server.start(payload)
+        return self.last
+
+    def refuse(self, room: Room | None = None) -> str:
+        """Return what is printed by a process that cannot enter."""
+        child = self.start("look_around", room=room)
+        sent, end = finish(self.server, child)
+        assert (sent, end.exit_status) == (b"", 70)
+        return child.read_output().text
+
+
+@contextmanager
+def open_rooms(
+    *,
+    enter: str = "room_entries:enter",
+    prepare: str = "room_entries:prepare",
+    env: dict[str, str] | None = None,
+    entry: str = "room_entries:act",
+    **options: Any,
+) -> Iterator[Visits]:
+    """Start a server for visits; skip where the machine has no namespaces."""
+    given = server_environment() if env is None else env
+    started = {name: options.pop(name) for name in ("mode", "secluded") if name in options}
+    server = ForkServer(
+        entry,
+        enter=enter,
+        prepare=prepare,
+        prepare_payload=pickle.dumps(options),
+        path=[*sys.path, HERE],
+        env=given,
+        **started,
+    )
+    try:
+        server.__enter__()
+    except SandboxError as error:
+        if "cannot be shut off" in str(error):
+            if os.environ.get("EVALKIT_REQUIRE_ALL") == "1":
+                raise
+            pytest.skip(str(error))
+        raise
+    with closing_server(server):
+        yield Visits(server)
+
+
+@contextmanager
+def closing_server(server: ForkServer) -> Iterator[None]:
+    """Close a server that was entered by hand."""
+    try:
+        yield
+    finally:
+        server.__exit__(None, None, None)
+
+
+@pytest.fixture(name="open_rooms")
+def open_rooms_fixture() -> Callable[..., AbstractContextManager[Visits]]:
+    """Give :func:`open_rooms` to tests, which cannot import each other."""
+    return open_rooms
+
+
+@pytest.fixture(scope="module")
+def visit() -> Iterator[Visits]:
+    """Visit rooms with the kernel's barrier; one server for all tests of a module."""
+    with open_rooms(modules=["numpy"]) as visits:
+        yield visits

@@ -1,0 +1,119 @@
+"""From a suite's scenario to the order that a worker is given."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from evalkit.results import Manifest
+from evalkit.sandbox.barrier import Barrier
+from evalkit.sandbox.certificates import make_authority
+from evalkit.sandbox.clock import DEFAULT_TIME
+from evalkit.sandbox.environment import GATEWAY_PORT, server_environment
+from evalkit.sandbox.room import Room
+from evalkit.suite import AdvanceTurn, Scenario, Suite, UserTurn
+from evalkit.suite.journey import TurnBase
+from evalkit.trial import Advance, Staging, Surroundings, TrialOrder, trial_seed
+
+_FIRST_PROCESS: Final = 0
+
+
+class Orders:
+    """Writes the orders of one run.
+
+    Parameters
+    ----------
+    suite
+        Its scenarios say what happens.
+    manifest
+        Lane, seed and barrier.
+    """
+
+    def __init__(self, suite: Suite, manifest: Manifest) -> None:
+        self._suite = suite
+        self._manifest = manifest
+        self._certificate = make_authority().certificate if self.is_staged else b""
+        self._env = server_environment() if self.is_staged else {}
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether trials run in a sandbox against a scripted model."""
+        return self._manifest.lane == "contract"
+
+    @property
+    def surroundings(self) -> Surroundings | None:
+        """What the server needs that trials are forked from."""
+        if not self.is_staged:
+            return None
+        folder = [self._suite.path.parent] if self._suite.path is not None else []
+        keep = tuple(str(path.resolve()) for path in (*folder, Path.cwd()))
+        return Surroundings(self._barrier, self._env, keep)
+
+    @property
+    def _barrier(self) -> Barrier:
+        barrier: Any = self._manifest.barrier
+        return barrier  # type: ignore[no-any-return]
+
+    def order(self, scenario_id: str, trial: int) -> TrialOrder:
+        """Write the order of one trial."""
+        scenario = self._suite.scenario(scenario_id)
+        return TrialOrder(
+            scenario=scenario_id,
+            trial=trial,
+            turns=tuple(map(_turn, scenario.turns)),
+            lane=self._manifest.lane,
+            seed=trial_seed(self._manifest.seed, scenario_id, trial),
+            env=dict(scenario.env),
+            deadline_s=scenario.deadline_s,
+            staging=self._staging(scenario) if self.is_staged else None,
+        )
+
+    def _staging(self, scenario: Scenario) -> Staging:
+        # Trials of the contract lane are copies: their number changes nothing in them.
+        clock = scenario.clock
+        room = Room(
+            barrier=self._barrier,
+            env={**self._env, **scenario.env},
+            clock=DEFAULT_TIME if clock is None else clock.at,
+            frozen=clock is not None and clock.frozen,
+            seed=(self._manifest.seed, scenario.id, _FIRST_PROCESS),
+            files=self._files(scenario),
+            certificate=self._certificate,
+            spare=os.path.join(tempfile.gettempdir(), f"evalkit-{os.urandom(6).hex()}"),  # noqa: PTH118
+        )
+        return Staging(
+            scripts=tuple(map(_scripts, scenario.turns)),
+            room=room,
+            port=GATEWAY_PORT if self._barrier == "namespace" else 0,
+        )
+
+    def _files(self, scenario: Scenario) -> Mapping[str, str]:
+        """Name the fixture files by where they go in the working directory."""
+        files = scenario.fixtures.files if scenario.fixtures is not None else {}
+        folder = self._suite.path.parent if self._suite.path is not None else Path.cwd()
+        return {name: str((folder / source).resolve()) for name, source in files.items()}
+
+
+def _turn(turn: TurnBase) -> str | Advance:
+    match turn:
+        case UserTurn():
+            return turn.user
+        case AdvanceTurn():
+            return Advance(turn.advance_s)
+    return ""  # such a scenario is not run: see `unbuilt_parts`
+
+
+def _scripts(turn: TurnBase) -> dict[str, dict[str, Any]]:
+    """Give a turn's scripts as plain data."""
+    if turn.model is None:
+        return {}
+    return {
+        name: {
+            "when": None if script.when is None else dict(script.when),
+            "steps": [step.model_dump(by_alias=True, exclude_none=True) for step in script.steps],
+        }
+        for name, script in turn.model.scripts.items()
+    }

@@ -1,0 +1,263 @@
+"""The room that a trial is run in: what it can reach, see, and call now.
+
+:func:`enter` builds it around the calling process, which must be fresh, have one
+thread, and has run nothing of the agent. It is told by a :class:`Room`, plain values
+that travel in the trial's payload; :func:`prepare` does beforehand, in the server,
+what all trials share. Gateway and agent are the caller's.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from evalkit.sandbox import barrier as barriers
+from evalkit.sandbox import folders, identifiers, kernel, namespaces, sqlite, warming
+from evalkit.sandbox.barrier import Barrier
+from evalkit.sandbox.clock import DEFAULT_TIME, Clock
+from evalkit.sandbox.clock import load as load_clock
+from evalkit.sandbox.connections import Connections, Refused
+from evalkit.sandbox.environment import adopt, place_variables
+from evalkit.sandbox.folders import DISK_LIMIT, ROOM, Places, View, plan_view
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a trial's process shall be like."""
+
+    barrier: Barrier = "namespace"
+    env: Mapping[str, str] = field(default_factory=dict)
+    """All variables but those of the folders; see
+    :func:`~evalkit.sandbox.environment.server_environment`."""
+    clock: datetime | None = DEFAULT_TIME
+    """Where the clock starts; ``None`` for the real time."""
+    frozen: bool = False
+    """Whether the clock stands still when the model replies."""
+    seed: tuple[int | str, ...] = (0,)
+    """What ids and random numbers depend on: run's seed, scenario, trial, process number.
+    Empty for real randomness."""
+    files: Mapping[str, bytes | str] = field(default_factory=dict)
+    """Path in the working directory -> content, or a file to copy."""
+    certificate: bytes = b""
+    """The one certificate to trust, as PEM text; where empty, what :func:`prepare` was given."""
+    keep: tuple[str, ...] = ()
+    """Files and folders that must be seen wherever they lie, where :func:`prepare` has not
+    said so for all trials."""
+    spare: str = ""
+    """Path for the folders on a machine without mounts of one's own. The caller removes it
+    when the trial has ended, by :func:`~evalkit.sandbox.folders.remove_folder`."""
+    disk_limit: int = DISK_LIMIT
+    """Bytes that its folders, and any one file that it writes, may hold."""
+
+
+class Entered:
+    """What became of a :class:`Room`: handles on it, for the trial's own process."""
+
+    def __init__(self, room: Room, place: _Place, *, clock: Clock | None, n_before: int) -> None:
+        self.barrier: Barrier = room.barrier
+        """What stands between the trial and the network."""
+        self.places = place.places
+        """Its folders; the working directory is ``places.work``."""
+        self.is_private = place.is_private
+        """Whether it has mounts of its own: folders at the constant path, homes hidden."""
+        self.notes = place.notes
+        """What is weaker than it should be, a sentence each."""
+        self.clock = clock
+        """The clock, to be moved by replies and ``advance``; ``None`` for real time."""
+        self._n_before = n_before
+        self._connections = Connections(refuse=room.barrier == "python")
+        if room.barrier != "none":
+            self._connections.watch()
+
+    def refused(self) -> Refused:
+        """Return the attempts to reach the outside so far, of everything in the room."""
+        n_refused = self._connections.n_refused
+        if self.barrier == "namespace":
+            n_refused = namespaces.refused_so_far() - self._n_before
+        return Refused(n_refused, self._connections.destinations)
+
+    def settle_paths(self, text: bytes) -> bytes:
+        """Put the constant path for the real one, so that ledgers of two runs are the same."""
+        if self.is_private:
+            return text
+        return text.replace(self.places.root.encode(), ROOM.encode())
+
+
+class _Place(NamedTuple):
+    """Where a trial is."""
+
+    places: Places
+    is_private: bool
+    notes: tuple[str, ...]
+
+
+def enter(room: Room) -> Entered:
+    """Build a room around this process.
+
+    Parameters
+    ----------
+    room
+        What it shall be like.
+
+    Raises
+    ------
+    SandboxError
+        When the barrier cannot be made; the message says how to allow it. Never the
+        agent's fault: the trial is incomplete.
+    """
+    view = _Shared.view or plan_view(room.keep)
+    held = folders.hold_files(room.files)
+    n_before, has_mounts = _separate(room)
+    place = _find_place(room, view, has_mounts=has_mounts)
+    _move_in(room, place.places)
+    folders.put_files(held, place.places.work)
+    clock = _set_clock_and_ids(room)
+    _bind_hands(room)
+    _Shared.is_entered = True
+    return Entered(room, place, clock=clock, n_before=n_before)
+
+
+def _separate(room: Room) -> tuple[int, bool]:
+    """Leave the machine's namespaces; return refusals until now, and whether mounts are ours."""
+    if room.barrier == "namespace":
+        return barriers.raise_barrier(mounts=True), True
+    try:
+        namespaces.isolate(network=False, mounts=True)
+    except OSError:
+        return 0, False
+    return 0, True
+
+
+def _find_place(room: Room, view: View, *, has_mounts: bool) -> _Place:
+    """Make the folders, at the constant path if this process has mounts of its own."""
+    is_offline = room.barrier == "namespace"
+    if not is_offline:  # name service goes over a socket there
+        view = View(tuple(p for p in view.hidden if p not in _NAME_SERVICE), view.kept)
+    problem = "this machine lets users make no namespaces"
+    if has_mounts:
+        try:
+            places, notes = folders.mount_room(view, limit=room.disk_limit, resolver=is_offline)
+            return _Place(places, True, notes)
+        except OSError as error:  # a security module may forbid mounts alone
+            problem = str(error)
+    places = folders.make_folder(room.spare or tempfile.mkdtemp(prefix="evalkit-"))
+    return _Place(places, False, (f"the user's files are not hidden: {problem}",))
+
+
+_NAME_SERVICE: Final = frozenset({"/run", "/var/run"})
+
+
+def _move_in(room: Room, places: Places) -> None:
+    """Make the folders this process's own: variables, working directory, temporary files."""
+    certificate = room.certificate or _Shared.certificate
+    if certificate:
+        folders.write_certificate(places, certificate)
+    adopt({**room.env, **place_variables(places, has_certificate=bool(certificate))})
+    os.chdir(places.work)
+    os.umask(0o022)
+    tempfile.tempdir = places.tmp
+
+
+def _set_clock_and_ids(room: Room) -> Clock | None:
+    """Seed ids, then set the clock, and let SQLite follow both."""
+    stream = identifiers.seed_identifiers(room.seed) if room.seed else None
+    if room.clock is None:
+        return None
+    clock = Clock(room.clock, frozen=room.frozen)
+    sqlite.follow(stream)
+    return clock
+
+
+def _bind_hands(room: Room) -> None:
+    """Limit what the process may write, and give up what could undo the room."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limit = room.disk_limit if hard == resource.RLIM_INFINITY else min(room.disk_limit, hard)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":  # elsewhere there was nothing to undo
+        kernel.renounce_privileges()
+    if _Shared.can_scope_signals:
+        kernel.scope_signals()
+
+
+class _Shared:
+    """What the server has found out for all trials."""
+
+    view: View | None = None
+    certificate: bytes = b""
+    is_entered: bool = False
+    can_scope_signals: bool = kernel.can_scope_signals()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A server that is ready for trials."""
+
+    agent: Any
+    """What the import returned."""
+    notes: tuple[str, ...]
+    """What each trial will have to do itself, or what the import tried; a sentence each."""
+
+
+def prepare(
+    load: Callable[[], object] = lambda: None,
+    *,
+    barrier: Barrier = "namespace",
+    keep: Iterable[str] = (),
+    certificate: bytes = b"",
+) -> Prepared:
+    """Do in the server what all trials share: before, around and after the agent's import.
+
+    Parameters
+    ----------
+    load
+        Imports the agent.
+    barrier
+        What the trials will have. With ``namespace`` the server enters a room as well: the
+        import reaches nothing and sees none of the user's files, home and temporary
+        folder have the path that they have in trials, and a machine without a barrier
+        says so before the first trial.
+    keep
+        Files and folders that import and trials must see; the suite's, say.
+    certificate
+        The one certificate to trust, as PEM text; for the trials as well.
+
+    Raises
+    ------
+    SandboxError
+        When the barrier cannot be made.
+    """
+    room = Room(barrier=barrier, keep=tuple(keep), certificate=certificate)
+    is_room = barrier == "namespace" and not _Shared.is_entered  # a spawned trial has entered
+    n_before, notes = _settle_server(room) if is_room else (0, ())
+    load_clock()
+    sqlite.install()  # before a module takes `connect` for itself
+    agent = load()
+    notes += warming.warm_sdks()
+    _Shared.view = plan_view(room.keep)
+    _Shared.certificate = certificate
+    if is_room and (n := namespaces.refused_so_far() - n_before):
+        notes += (f"{n} connections to the outside were refused while the agent was imported",)
+    return Prepared(agent, notes)
+
+
+def _settle_server(room: Room) -> tuple[int, tuple[str, ...]]:
+    """Put a server where its trials will be; return refusals until now, and what is weaker."""
+    view, here = plan_view(room.keep), Path.cwd()
+    n_before = barriers.raise_barrier(mounts=True)
+    try:
+        places, notes = folders.mount_room(view, limit=room.disk_limit, resolver=True)
+    except OSError as error:
+        return n_before, (f"the user's files are not hidden: {error}",)
+    _move_in(room, places)
+    with suppress(OSError):  # the working directory may be among what is hidden
+        os.chdir(here)
+    return n_before, notes

@@ -1,0 +1,106 @@
+"""The figures that evalkit promises, at CI size: its own limits, and beside Inspect AI.
+
+Limits are kept with a slack of 1.3 by the best of a few measurements, because a
+busy machine only ever adds. The peer is used where its environment is there;
+it is made here only if ``EVALKIT_PEER_ENV`` says where.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import bench_frames
+import bench_import
+import bench_trials
+import peer
+import pytest
+
+SLACK = 1.3
+Answers = Mapping[str, Mapping[str, float]]
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def peer_or_reason() -> Path | str:
+    """Give the peer's interpreter, or say why there is none."""
+    wanted = "EVALKIT_PEER_ENV" in os.environ
+    try:
+        return peer.python(make=wanted)
+    except peer.PeerMissingError as error:
+        if wanted and os.environ.get("EVALKIT_REQUIRE_ALL") == "1":
+            pytest.fail(f"EVALKIT_REQUIRE_ALL=1, but {error}")
+        return str(error)
+
+
+@pytest.fixture(scope="module")
+def present_peer(peer_or_reason: Path | str) -> Path:
+    """Give the peer's interpreter; the test is skipped where there is none."""
+    if isinstance(peer_or_reason, str):
+        pytest.skip(peer_or_reason)
+    return peer_or_reason
+
+
+@pytest.fixture(scope="module")
+def trials(peer_or_reason: Path | str) -> Answers:
+    """Measure what a trial costs on each side, or on ours alone."""
+    peer_python = None if isinstance(peer_or_reason, str) else peer_or_reason
+    return bench_trials.measure(bench_trials.CI, peer_python, best=True)
+
+
+def test_start_of_evalkit_stays_within_its_limits() -> None:
+    """``import evalkit`` takes less than 0.2 s of CPU, ``evalkit --help`` less than 0.3 s."""
+    figures = bench_import.measure(bench_import.commands(None), rounds=5, best=True)
+    assert figures["import"] <= bench_import.IMPORT_LIMIT_S * SLACK
+    assert figures["help"] <= bench_import.HELP_LIMIT_S * SLACK
+
+
+def test_import_of_evalkit_costs_a_fifth_of_the_peers(present_peer: Path) -> None:
+    """The import takes at most a fifth of the peer's CPU, interpreters included."""
+    commands = bench_import.commands(present_peer)
+    imports = {name: commands[name] for name in ("import", "peer_import")}
+    figures = bench_import.measure(imports, rounds=3)
+    assert figures["import"] <= figures["peer_import"] / 5
+
+
+def test_a_trial_in_process_costs_at_most_a_millisecond(trials: Answers) -> None:
+    """Recording, grading and writing a trial of five calls takes at most 1 ms of CPU."""
+    assert trials["in_process"]["cpu_ms"] <= bench_trials.LIMIT_MS * SLACK
+
+
+def test_a_trial_records_all_calls_of_the_dialogue(trials: Answers) -> None:
+    """What is timed is the whole work: three model calls, two tool calls, three grades."""
+    ours = trials["in_process"]
+    counts = (ours["n_model_calls"], ours["n_tool_calls"], ours["n_grades"])
+    assert counts == (3, 2, 3)
+
+
+@pytest.mark.usefixtures("present_peer")
+def test_a_trial_in_process_costs_a_tenth_of_the_peers(trials: Answers) -> None:
+    """A trial takes at most a tenth of the CPU of the peer's sample on the same turns."""
+    assert trials["in_process"]["cpu_ms"] <= trials["peer"]["cpu_ms"] / 10
+
+
+@pytest.mark.usefixtures("present_peer")
+def test_a_fresh_process_is_no_dearer_than_the_peers_mock(trials: Answers) -> None:
+    """An isolated trial takes no more CPU than the peer's sample that is not isolated."""
+    assert trials["fresh_process"]["cpu_ms"] <= trials["peer"]["cpu_ms"]
+
+
+def test_frames_of_a_thousand_trials_stay_within_their_limits() -> None:
+    """1,000 trials are a frame within 0.03 s of CPU, 25,000 events within 0.3 s."""
+    answers = bench_frames.measure(bench_frames.N_AT_LIMIT, rounds=3, peer_python=None, best=True)
+    ours = answers["evalkit"]
+    assert ours["trials_cpu_s"] <= bench_frames.TRIALS_LIMIT_S * SLACK
+    assert ours["events_cpu_s"] <= bench_frames.EVENTS_LIMIT_S * SLACK
+
+
+def test_frames_cost_at_most_half_of_the_peers(present_peer: Path) -> None:
+    """Both frames of a hundred trials take at most half of the peer's CPU."""
+    n = bench_frames.N_COMPARED_IN_CI
+    answers = bench_frames.measure(n, rounds=1, peer_python=present_peer)
+    ours, theirs = answers["evalkit"], answers["peer"]
+    assert ours["trials_cpu_s"] <= theirs["trials_cpu_s"] / 2
+    assert ours["events_cpu_s"] <= theirs["events_cpu_s"] / 2

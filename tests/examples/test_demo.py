@@ -1,0 +1,68 @@
+"""The demonstration shows each behaviour and ends without a traceback."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import evalkit as ek
+from evalkit import shipped
+from evalkit.examples import demo
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_each_recording_shows_its_own_fault() -> None:
+    """The good one passes; the three others fail for the reason in their name."""
+    suite = ek.load_suite(shipped.suite("travel"))
+    told = {name: (status, wrong) for name, status, wrong in demo.recorded_behaviours(suite, "r")}
+    assert told["good"] == ("passed", "nothing")
+    assert told["wrong_id"][0] == "failed"
+    assert "missing/incorrect: book {'flight_id': 'AA123'" in told["wrong_id"][1]
+    assert told["looping"] == (
+        "failed",
+        "weather-gate-book: path: 1 duplicate tool call(s) — looping",
+    )
+    assert told["forbidden"] == (
+        "failed",
+        "no-book-when-raining: truth: called forbidden tool: book",
+    )
+
+
+@pytest.mark.notebook
+def test_demo_leaves_runs_and_one_report(capsys: pytest.CaptureFixture[str]) -> None:
+    """It exits with 0, and nothing lies outside data/runs and reports."""
+    assert demo.main([]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "PASSED: 15 passed, 0 failed, 0 incomplete of 15 trials" in printed.out
+    assert re.search(r"FAILED: \d+ passed, [1-9]\d* failed, 0 incomplete of 50", printed.out)
+    (report,) = Path("reports").iterdir()
+    assert f"report  {report}" in printed.out
+    assert sorted(path.name for path in Path().iterdir()) == ["data", "reports"]
+    assert [path.name for path in Path("data").iterdir()] == ["runs"]
+
+
+def test_demo_without_the_report_extra_names_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runs are shown; the missing extra is one sentence, not a traceback."""
+    monkeypatch.setitem(sys.modules, "papermill", None)
+    assert demo.main(["--out", "r"]) == 3
+    printed = capsys.readouterr()
+    assert "FAILED: " in printed.out
+    assert printed.err.startswith("no report: ")
+    assert 'pip install "evalkit-lab[report]"' in printed.err
+
+
+def test_demo_says_where_it_cannot_write(capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that cannot be made is named."""
+    Path("taken").write_text("a file")
+    assert demo.main(["--out", "taken"]) == 2
+    assert "taken" in capsys.readouterr().err

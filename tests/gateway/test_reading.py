@@ -1,0 +1,83 @@
+"""Requests of any shape: read, or refused with a sentence; never an error of ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalkit.gateway import Endpoint
+from evalkit.gateway.http1 import HttpRequest
+
+WORDS = re.findall(
+    r"\w+",
+    "model messages input role content type text tool_use tool_result tool_calls function name "
+    "arguments id call_id tools tool_choice stream system instructions response_format output "
+    "function_call function_call_output user tool assistant developer cache_control json_schema "
+    "output_config format required any stream_options include_usage",
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(WORDS),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=5)
+    ),
+    max_leaves=25,
+)
+BODIES = st.fixed_dictionaries(
+    {"model": st.just("m") | VALUES},
+    optional={word: VALUES for word in WORDS if word != "model"}
+    | {"messages": st.lists(st.dictionaries(st.sampled_from(WORDS), VALUES), max_size=4)},
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    BODIES,
+    st.sampled_from(["/messages", "/chat/completions", "/responses"]),
+    st.sampled_from([{"text": "x"}, {"json": {"a": 1}}, {"fault": "wrong_tool"}]),
+)
+def test_any_body_is_answered_or_refused(body: Any, path: str, step: Any) -> None:
+    """Whatever JSON an agent sends gets a 200 or a 400 in JSON, and is recorded as it came."""
+    prompts: list[Any] = []
+
+    def record(kind: str, data: Any, *, span: str = "") -> None:
+        prompts.extend([data["prompt"]] if kind == "model_call" else [])
+
+    endpoint = Endpoint([{"": {"steps": [step]}}], record)
+    content = json.dumps(body).encode()
+    delivery = endpoint.answer(HttpRequest("POST", path, {}, content, keeps_open=True))
+    assert delivery.status in (200, 400)
+    if delivery.frames is None:
+        json.loads(delivery.body)
+    if delivery.status == 200:
+        assert prompts == [{key: body[key] for key in body if key not in ("model", "stream")}]
+    else:
+        assert json.loads(prompts[0]["body"]) == body
+
+
+@pytest.mark.parametrize("path", ["/messages", "/chat/completions"])
+def test_images_stand_in_the_text_by_their_type(serve, path: str) -> None:
+    """A `when` on the user's text sees that there was more than text."""
+    content = [{"type": "text", "text": "Look:"}, {"type": "image", "source": {}}]
+    script = {"s": {"when": {"user": "Look:\n[image]"}, "steps": [{"text": "A cat."}]}}
+    gateway = serve(script)
+    body = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    assert gateway.post(path, body).status == 200
+
+
+def test_results_of_tools_are_not_what_the_user_said(serve) -> None:
+    """`user` is the last text of the user, also while tools answer."""
+    script = {"s": {"when": {"user": "Book it."}, "steps": [{"text": "Done."}]}}
+    gateway = serve(script)
+    messages = [
+        {"role": "user", "content": "Book it."},
+        {"role": "assistant",
+         "content": [{"type": "tool_use", "id": "t", "name": "book", "input": {}}]},
+        {"role": "user",
+         "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]},
+    ]  # fmt: skip
+    assert gateway.post("/v1/messages", {"model": "m", "messages": messages}).status == 200

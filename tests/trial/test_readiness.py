@@ -1,0 +1,66 @@
+"""What a scenario needs and this version does not have is named, never left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evalkit.suite import Scenario, suite_from_data
+from evalkit.trial import unbuilt_checks, unbuilt_parts
+
+HTTP_FIXTURE = {"http": [{"GET https://a.example.test/x": {"status": 200, "text": "x"}}]}
+
+
+def scenario(**keys: Any) -> Scenario:
+    """Load a suite of one scenario and give the scenario."""
+    body = {"id": "a", "expect": {"replies": 1}, **keys}
+    if "turns" not in body:
+        body["input"] = "x"
+    return suite_from_data({"suite": "s", "scenarios": [body]}).scenarios[0]
+
+
+def test_a_plain_scenario_can_be_run() -> None:
+    """What users say, tools and replies need nothing more."""
+    plain = scenario(
+        turns=[{"user": "a"}, {"user": "b", "expect": {"tools": []}}],
+        expect={"reply": {"contains": "x"}, "path": {"max_tool_calls": 3}},
+        forbid={"tools": ["book"]},
+        tags=["t"],
+        env={"A": "b"},
+    )
+    assert unbuilt_parts(plain, lane="live") == ()
+    assert unbuilt_checks(plain) == ()
+
+
+@pytest.mark.parametrize("lane", ["contract", "quality"])
+def test_a_lane_that_is_not_built_is_named(lane: str) -> None:
+    """A trial does not run in another lane than was asked for."""
+    assert unbuilt_parts(scenario(), lane=lane) == (f"the {lane} lane",)
+
+
+@pytest.mark.parametrize(
+    ("keys", "part"),
+    [
+        ({"clock": "2026-01-05T09:00:00Z"}, "`clock`"),
+        ({"fixtures": HTTP_FIXTURE}, "`fixtures`"),
+        ({"network": {"allow": ["a.example.test"]}}, "`network`"),
+        ({"canaries": [{"name": "c", "value": "ADDRESS_CANARY_7Q2M"}]}, "`canaries`"),
+        ({"budget": {"model_calls": 3}}, "`budget`"),
+        ({"turns": [{"user": "a"}, {"advance": "2d"}]}, "a `advance` turn"),
+        ({"turns": [{"user": "a"}, {"restart": "kill"}]}, "a `restart` turn"),
+        ({"turns": [{"user": "a"}, {"redeliver": 1}]}, "a `redeliver` turn"),
+        ({"expect": {"state": {"a.b": 1}}}, "`expect.state`"),
+        ({"turns": [{"user": "a", "expect": {"state": {"a": 1}}}]}, "`expect.state`"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_part_that_is_not_built_is_named(keys: dict[str, Any], part: str) -> None:
+    """Leaving the part out would measure something else."""
+    assert part in unbuilt_parts(scenario(**keys), lane="live")
+
+
+def test_a_check_that_is_not_built_matters_for_recorded_trials_too() -> None:
+    """An expectation that nobody can check is named wherever the trial comes from."""
+    assert unbuilt_checks(scenario(expect={"state": {"a": 1}})) == ("`expect.state`",)
+    assert unbuilt_checks(scenario(clock="2026-01-05T09:00:00Z")) == ()
