@@ -115,8 +115,9 @@ class Recorder:
     def tool_call(self, call: ToolCall, *, turn: int, number: int) -> None:
         """Write a tool call, and what came back."""
         asked = {"call": number, "turn": turn, "name": call.name, "args": call.args}
-        more = {"raw_args": call.raw_args, "id": call.id or None, "asked_by": call.asked_by}
-        extra = _known(more)
+        extra = _known(
+            {"raw_args": call.raw_args, "id": call.id or None, "asked_by": call.asked_by}
+        )
         self.event("tool_call", asked | extra, span=call.span_id)
         answer = {"call": number, "status": call.status, "result": call.result}
         real = _known({"duration_s": call.duration_s})
@@ -133,11 +134,6 @@ class Recorder:
         real = _known({"duration_s": call.duration_s})
         if call.status != "unknown" or call.reply is not None or extra or real:
             self.event("model_reply", said | extra, span=call.span_id, real=real)
-
-    def replies(self, texts: Iterable[str]) -> None:
-        """Write the replies of the turn that began last."""
-        for text in texts:
-            self.reply(text)
 
     def reply(self, text: str, *, said_by: int | None = None) -> None:
         """Write one reply of the turn that began last."""
@@ -159,7 +155,7 @@ class Recorder:
             self.tool_call(tool_call, turn=turn, number=self._n_tool_calls)
             self._n_tool_calls += 1
         for said in trace.turns:
-            for text, said_by in _attributed(said):
+            for text, said_by in said.attributed:
                 self.reply(text, said_by=said_by)
         self.rest(trace)
 
@@ -238,7 +234,7 @@ def _record(trace: Trace, recorder: Recorder) -> None:
             recorder.turn(turn.user)
         for number, model_call in model_calls.get(index, ()):
             recorder.model_call(model_call, turn=index, number=number)
-        replies = [] if turn is None else _attributed(turn)
+        replies = [] if turn is None else list(turn.attributed)
         for number, tool_call in tool_calls.get(index, ()):
             while replies and _is_before(replies[0][1], tool_call.asked_by):
                 text, said_by = replies.pop(0)
@@ -247,14 +243,6 @@ def _record(trace: Trace, recorder: Recorder) -> None:
         for text, said_by in replies:
             recorder.reply(text, said_by=said_by)
     recorder.rest(trace)
-
-
-def _attributed(turn: Turn) -> list[tuple[str, int | None]]:
-    """Give each reply with the number of the answer that it is from, if that is known."""
-    known = len(turn.said_by) == len(turn.replies)
-    return [
-        (text, turn.said_by[index] if known else None) for index, text in enumerate(turn.replies)
-    ]
 
 
 def _is_before(said_by: int | None, asked_by: int | None) -> bool:
@@ -322,8 +310,7 @@ class _TraceReader:
 
     def _read_reply(self, data: Mapping[str, JSON], _: Event) -> None:
         last = self.turns.pop() if self.turns else Turn()
-        author = (data["said_by"],) if "said_by" in data else ()
-        said_by = (*last.said_by, *author)
+        said_by = last.said_by + ((data["said_by"],) if "said_by" in data else ())
         self.turns.append(replace(last, replies=(*last.replies, data["text"]), said_by=said_by))
 
     def _read_tool_call(self, data: Mapping[str, JSON], event: Event) -> None:

@@ -192,6 +192,13 @@ class Turn:
             if not isinstance(text, str):
                 raise TraceError(f"turn: {text!r} must be text, not {type(text).__name__}")
 
+    @property
+    def attributed(self) -> tuple[tuple[str, int | None], ...]:
+        """Each reply with the number of the answer that it is from, if that is known."""
+        known = len(self.said_by) == len(self.replies)
+        said_by = self.said_by if known else (None,) * len(self.replies)
+        return tuple(zip(self.replies, said_by, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:

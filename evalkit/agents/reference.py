@@ -13,7 +13,7 @@ import importlib.machinery
 import inspect
 import marshal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -47,7 +47,10 @@ class AgentRef:
         """
         _prepend(self.path)
         if self.pickled is None:
-            return import_agent(self.description)
+            _forget_namesake(self.description.partition(":")[0].partition(".")[0], self.path)
+            agent = import_agent(self.description)
+            check_agent(agent)
+            return agent
         import cloudpickle
 
         try:
@@ -87,14 +90,48 @@ def refer_to(agent: object, *, path: tuple[str, ...] = ()) -> AgentRef:
     'evalkit.examples.travel_rules:agent'
     """
     if isinstance(agent, str):
-        _prepend(path)
-        _forget_namesake(agent.partition(":")[0].partition(".")[0], path)
-        target = import_agent(agent)
-        check_agent(target)
-        return AgentRef(agent, path, None, code_hash(target, module=agent.partition(":")[0]))
+        return AgentRef(agent, path, None, _files_hash(_locate(agent, path)))
+    refer = getattr(agent, "refer", None)
+    if callable(refer):  # a command or a server, which knows its own code
+        reference = refer()
+        assert isinstance(reference, AgentRef)
+        return reference
     check_agent(agent)
     name = getattr(agent, "__qualname__", type(agent).__qualname__)
     return AgentRef(name, path, _pickled(agent, name), code_hash(agent))
+
+
+def _locate(reference: str, folders: tuple[str, ...]) -> Path | None:
+    """Find the file of the module that a reference names, without importing it.
+
+    Its code runs in the server only: there its clients find the scripted model, and
+    there it cannot start a thread in a notebook.
+    """
+    module, colon, attribute = reference.partition(":")
+    if not (module and colon and attribute):
+        raise AgentError(f"agent {reference!r}: write it as 'module:name'")
+    importlib.invalidate_caches()  # a file may be a moment old
+    search: Sequence[str] | None = [*folders, *sys.path]
+    name, spec = "", None
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        spec = None if search is None else _find_spec(name, search)
+        if spec is None:
+            raise AgentError(_no_such_module(reference, name))
+        search = spec.submodule_search_locations
+    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
+
+
+def _find_spec(name: str, search: Sequence[str]) -> importlib.machinery.ModuleSpec | None:
+    found = importlib.machinery.PathFinder.find_spec(name, search)
+    return found or importlib.machinery.BuiltinImporter.find_spec(name)
+
+
+def _no_such_module(reference: str, module: str) -> str:
+    return (
+        f"agent {reference!r}: no module {module!r}; it is looked for in the suite's "
+        "folder, then the working directory, then among the installed packages"
+    )
 
 
 def _forget_namesake(name: str, folders: tuple[str, ...]) -> None:
@@ -134,10 +171,7 @@ def _import_module(name: str, reference: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
-            raise AgentError(
-                f"agent {reference!r}: no module {error.name!r}; it is looked for in the suite's "
-                "folder, then the working directory, then among the installed packages"
-            ) from error
+            raise AgentError(_no_such_module(reference, error.name)) from error
         raise AgentError(f"agent {reference!r}: importing it failed: {error}") from error
     except (Exception, SystemExit) as error:
         raise AgentError(f"agent {reference!r}: importing it raised {error!r}") from error
@@ -150,44 +184,44 @@ def _no_such_name(reference: str, owner: object, name: str) -> str:
     return f"agent {reference!r}: no {name!r} there; {hint}"
 
 
-def code_hash(agent: object, *, module: str = "") -> str:
+def code_hash(agent: object) -> str:
     """Hash the code of an agent: its module, or every Python file of its package.
 
     An agent without a file (a notebook cell) is hashed by its own source or
     bytecode.
-
-    Parameters
-    ----------
-    agent
-        The agent.
-    module
-        Where a reference says that it lies; by default where it was defined.
     """
-    sha = hashlib.sha256()
-    for part in _code_parts(agent, module):
-        sha.update(len(part).to_bytes(8, "big") + part)
-    return sha.hexdigest()
-
-
-def _code_parts(agent: object, module: str) -> Iterator[bytes]:
     code: Any = agent
     while isinstance(code, partial):
         code = code.func
     if not (inspect.isroutine(code) or inspect.isclass(code)):
         code = type(code)
-    name = module or str(code.__module__)
+    name = str(code.__module__)
     file = getattr(sys.modules.get(name), "__file__", None)
     if file is None or name == "__main__":
-        yield _own_code(code)
-        return
-    source = Path(file)
+        return _hash_of([_own_code(code)])
+    return _files_hash(Path(file))
+
+
+def _files_hash(source: Path | None) -> str:
+    """Hash a module's file, or all Python files of the package that it lies in."""
+    if source is None:
+        return _hash_of([])
     top = source.parent
     while (top.parent / "__init__.py").exists():
         top = top.parent
-    in_package = (top / "__init__.py").exists()
-    for path in sorted(top.rglob("*.py")) if in_package else [source]:
-        yield path.relative_to(top).as_posix().encode()
-        yield path.read_bytes()
+    files = sorted(top.rglob("*.py")) if (top / "__init__.py").exists() else [source]
+    return _hash_of(
+        part
+        for path in files
+        for part in (path.relative_to(top).as_posix().encode(), path.read_bytes())
+    )
+
+
+def _hash_of(parts: Iterable[bytes]) -> str:
+    sha = hashlib.sha256()
+    for part in parts:
+        sha.update(len(part).to_bytes(8, "big") + part)
+    return sha.hexdigest()
 
 
 def _own_code(code: Any) -> bytes:

@@ -52,6 +52,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "diff": "evalkit.cli.differences:diff",
     "report": "evalkit.cli.reports:report",
     "schema": "evalkit.cli.suites:schema",
+    "doctor": "evalkit.cli.machine:doctor",
 }
 _SUMMARIES: Final[Mapping[str, str]] = {
     "run": "Run an agent through suites and grade what it does.",
@@ -63,6 +64,7 @@ _SUMMARIES: Final[Mapping[str, str]] = {
     "diff": "Show where two runs differ, event by event.",
     "report": "Render a notebook as one HTML file.",
     "schema": "Print the JSON Schema of suite files, for editors.",
+    "doctor": "Say what this machine can do for trials, and how to allow more.",
 }
 
 
@@ -117,7 +119,7 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Example: evalkit run data/suites/travel.yaml --lane live --trials 5",
+    epilog="Example: evalkit run data/suites/travel.yaml",
 )
 @click.version_option(package_name="evalkit-lab", prog_name="evalkit")
 def app() -> None:

@@ -1,8 +1,9 @@
 """Graders: functions of one trial that give a grade.
 
 Importing this package registers the built-in ones, in the order in which they
-grade: ``truth``, ``path``, ``answer``, ``component``. Own graders are made with
-:func:`grader`; :func:`grade_trial` applies all that a trial calls for.
+grade: ``truth``, ``path``, ``answer``, ``component``, ``prompt``, ``log``, ``errors``,
+``files``, ``wire_agreement``. Own graders are made with :func:`grader`;
+:func:`grade_trial` applies all that a trial calls for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from evalkit.graders.truth import grade_truth
 from evalkit.graders.path import grade_path
 from evalkit.graders.answer import grade_answer
 from evalkit.graders.component import grade_component
+from evalkit.graders.prompt import grade_prompt
+from evalkit.graders.logs import grade_errors, grade_log
+from evalkit.graders.files import grade_files
+from evalkit.graders.wire_agreement import grade_wire_agreement
 # isort: on
 
 from evalkit.graders.base import (
@@ -37,9 +42,14 @@ __all__ = [
     "find_grader",
     "grade_answer",
     "grade_component",
+    "grade_errors",
+    "grade_files",
+    "grade_log",
     "grade_path",
+    "grade_prompt",
     "grade_trial",
     "grade_truth",
+    "grade_wire_agreement",
     "grader",
     "graders_for",
     "known_graders",

@@ -18,7 +18,7 @@ from evalkit.grade import Grade
 from evalkit.graders.base import Grader, Trial, add_grader
 from evalkit.graders.findings import Finding, fault, gap, grade_of
 from evalkit.graders.places import Place, places_of
-from evalkit.graders.texts import SHOWN, has_turn, is_over, matched, said, text_misses
+from evalkit.graders.texts import SHOWN, is_over, matched, said, text_misses
 from evalkit.ledger import JSON
 from evalkit.matching import compile_pattern, show
 from evalkit.suite import Count, ForbiddenText, ReplyExpect
@@ -76,9 +76,9 @@ def _speaks(place: Place) -> bool:
 def _found(place: Place, trial: Trial) -> Iterator[Finding]:
     turn, expect, forbid = place
     turns = trial.trace.turns
-    if not has_turn(trial, turn):
+    if turn is not None and turn >= len(turns):
         if trial.whole:
-            yield gap(f"the trace has no turn {(turn or 0) + 1}", turn=turn)
+            yield gap(f"the trace has no turn {turn + 1}", turn=turn)
         return
     replies = trial.trace.replies if turn is None else turns[turn].replies
     if forbid is not None and forbid.reply is not None:

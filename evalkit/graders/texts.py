@@ -122,7 +122,7 @@ class Seen:
     foreign: str = ""
     """Why some of these may belong to another turn; empty if none does."""
     note: str = ""
-    """What a sentence about something that is missing ends with."""
+    """What a sentence about them ends with."""
 
 
 def text_findings(
@@ -142,9 +142,8 @@ def text_findings(
     lacks = [miss for miss in misses if miss.is_lack]
     certain = [miss for miss in misses if _is_certain(miss, seen)]
     if certain:
-        note = seen.note if any(miss.is_lack for miss in certain) else ""
-        sentence = f"{seen.name} {', '.join(miss.text for miss in certain)}{note}"
-        yield fault(sentence, turn=seen.turn, misses=[miss.text for miss in certain])
+        told = [miss.text for miss in certain]
+        yield fault(f"{seen.name} {', '.join(told)}{seen.note}", turn=seen.turn, misses=told)
     banned = [] if forbid is None else list(_banned(forbid, seen))
     if not seen.foreign:
         yield from (fault(text, turn=seen.turn) for text in banned)
@@ -182,11 +181,6 @@ def _demands(expect: TextExpect | None) -> bool:
 def _refuses(expect: TextExpect | None, forbid: ForbiddenText | None) -> bool:
     """Say whether something must not be there."""
     return forbid is not None or bool(expect is not None and expect.not_contains)
-
-
-def has_turn(trial: Trial, turn: int | None) -> bool:
-    """Say whether a trial got as far as a turn; it always has a whole (``None``)."""
-    return turn is None or turn < len(trial.trace.turns)
 
 
 def is_over(trial: Trial, turn: int | None) -> bool:

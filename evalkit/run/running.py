@@ -7,22 +7,34 @@ happens inside a trial is :mod:`evalkit.trial`'s.
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from evalkit.agents import AgentRef, refer_to
+from evalkit.agents import AgentRef
 from evalkit.errors import UsageError
 from evalkit.grade import Ending
 from evalkit.graders import grade_trial
 from evalkit.ledger import digest, event_line
 from evalkit.recording import ledger_of
-from evalkit.results import Manifest, Run, RunWriter, TrialRecord, load_run, trial_record
+from evalkit.results import (
+    Manifest,
+    PlannedScenario,
+    Run,
+    RunWriter,
+    TrialRecord,
+    load_run,
+    read_manifest,
+    trial_record,
+)
 from evalkit.run.loading import PathLike, load_suite
 from evalkit.run.orders import Orders
 from evalkit.run.planning import GraderName, default_lane, grader_names, new_manifest, planned
+from evalkit.run.reaching import agent_of
 from evalkit.run.viewing import trial_seen
 from evalkit.sandbox.barrier import BARRIERS, Barrier
 from evalkit.suite import Suite
@@ -30,14 +42,15 @@ from evalkit.trace import Trace
 from evalkit.trial import (
     LANES,
     FinishedTrial,
-    Surroundings,
+    ProcessTrials,
     TrialOrder,
     run_here,
-    run_in_processes,
     unbuilt_parts,
 )
 
 Isolation: TypeAlias = Literal["process", "none"]
+LedgerPath: TypeAlias = Callable[[TrialOrder], Path]
+_MODULE_AND_NAME: Final = re.compile(r"[\w.]+:[\w.]+")
 DEFAULT_OUT: Final = "data/runs"
 
 
@@ -114,7 +127,7 @@ def run_suite(  # noqa: PLR0913 - each is one thing that a user says about a run
         isolation=isolation,
         barrier=network_barrier,
     )
-    reference = _agent_of(suite, agent)
+    reference = agent_of(suite, agent, lane=lane)
     manifest = new_manifest(
         suite,
         lane=lane,
@@ -126,8 +139,8 @@ def run_suite(  # noqa: PLR0913 - each is one thing that a user says about a run
         barrier=network_barrier if lane == "contract" else "",
         more_graders=grader_names(graders),
     )
-    runner = _Runner(suite, reference, agent, n_parallel=n_parallel, progress=progress)
-    return runner.run(RunWriter.create(Path(out) / manifest.run_id, manifest))
+    runner = _Runner(suite, reference, agent, lane=lane, n_parallel=n_parallel, progress=progress)
+    return runner.run(manifest, lambda: RunWriter.create(Path(out) / manifest.run_id, manifest))
 
 
 def resume_run(
@@ -154,16 +167,23 @@ def resume_run(
     UsageError
         If suite or agent are not the ones that the run began with.
     """
-    writer = RunWriter.resume(Path(run))
-    manifest = writer.manifest
+    manifest = read_manifest(Path(run))
     given = suite if suite is not None else manifest.suite_path
     if not given:
         raise UsageError(f"{run}: its suite came from memory; give it with suite=...")
     suite = given if isinstance(given, Suite) else load_suite(given)
-    reference = _agent_of(suite, agent if agent is not None else manifest.agent)
+    again = agent if agent is not None else _agent_again(manifest)
+    reference = agent_of(suite, again, lane=manifest.lane)
     _check_same(manifest, suite, reference)
-    runner = _Runner(suite, reference, agent, n_parallel=n_parallel, progress=progress)
-    return runner.run(writer)
+    runner = _Runner(
+        suite, reference, agent, lane=manifest.lane, n_parallel=n_parallel, progress=progress
+    )
+    return runner.run(manifest, lambda: RunWriter.resume(Path(run)))
+
+
+def _agent_again(manifest: Manifest) -> str | None:
+    """Name the agent that a run began with, if it has a name; else it is the suite's."""
+    return manifest.agent if _MODULE_AND_NAME.fullmatch(manifest.agent) else None
 
 
 def _check_choices(
@@ -183,22 +203,6 @@ def _check_choices(
         )
     if barrier not in BARRIERS:
         raise UsageError(f"network barrier {barrier!r}: choose {', '.join(BARRIERS)}")
-
-
-def _agent_of(suite: Suite, agent: Any) -> AgentRef:
-    """Refer to the agent given, or to the suite's."""
-    folders = [str(suite.path.parent.resolve())] if suite.path is not None else []
-    given = agent if agent is not None else suite.agent_path
-    if given is None and suite.agent is not None:
-        raise UsageError(
-            f"suite {suite.name!r}: this version cannot run agents that are commands or HTTP "
-            "servers yet; give a Python agent: --agent module:name (agent=...)"
-        )
-    if given is None:
-        raise UsageError(
-            f"suite {suite.name!r} names no agent; give one: --agent module:name (agent=...)"
-        )
-    return refer_to(given, path=(*folders, str(Path.cwd())))
 
 
 def _check_same(manifest: Manifest, suite: Suite, agent: AgentRef) -> None:
@@ -224,30 +228,56 @@ class _Runner:
         reference: AgentRef,
         agent: Any,
         *,
+        lane: str,
         n_parallel: int | None,
         progress: bool | None,
     ) -> None:
         self._suite = suite
+        self._lane = lane
         self._reference = reference
         self._agent = agent
         self._n_parallel = n_parallel or os.cpu_count() or 1
         self._progress = sys.stderr.isatty() if progress is None else progress
 
-    def run(self, writer: RunWriter) -> Run:
-        """Run every missing trial; whatever stops it, finished trials stay."""
-        desk = Orders(self._suite, writer.manifest)
-        with _resumable(writer), self._bar(writer) as advance:
-            orders = [desk.order(*key) for key in writer.missing]
-            # First trials of all scenarios come first: an interrupted run has seen them all.
-            for order in sorted(orders, key=lambda order: order.trial):
-                if self._unbuilt(order):
+    def run(self, manifest: Manifest, open_writer: Callable[[], RunWriter]) -> Run:
+        """Run every missing trial; whatever stops it, finished trials stay.
+
+        The agent is loaded first: if that fails, nothing was run, and nothing is written.
+        """
+        desk = Orders(self._suite, manifest)
+        with self._trials(manifest, desk) as run_trials:
+            writer = open_writer()
+            with _resumable(writer), self._bar(writer) as advance:
+                orders = [desk.order(*key) for key in writer.missing]
+                for order in filter(self._unbuilt, orders):
                     self._skip(order, writer)
                     advance()
-            able = [order for order in orders if not self._unbuilt(order)]
-            for finished in self._executed(able, writer, desk.surroundings):
-                writer.add(self._record(finished, writer.manifest))
-                advance()
+                # First trials of all scenarios come first: an interrupted run has seen them all.
+                able = [order for order in orders if not self._unbuilt(order)]
+                able.sort(key=lambda order: order.trial)
+                for finished in run_trials(able, ledger_path=_ledger_path(writer)):
+                    writer.add(self._record(finished, writer.manifest))
+                    advance()
         return load_run(writer.folder)
+
+    @contextmanager
+    def _trials(self, manifest: Manifest, desk: Orders) -> Iterator[RunTrials]:
+        """Load the agent, and give what runs its trials."""
+        if not any(map(self._can_run, manifest.plan)):
+            yield lambda orders, *, ledger_path: iter(())  # noqa: ARG005 - nothing is run
+        elif manifest.isolation == "none":
+            in_memory = self._agent is not None and not isinstance(self._agent, str)
+            agent = self._agent if in_memory else self._reference.load()
+            yield partial(run_here, agent=agent)
+        else:
+            trials = ProcessTrials(
+                self._reference, n_parallel=self._n_parallel, surroundings=desk.surroundings
+            )
+            with trials:
+                yield trials.run
+
+    def _can_run(self, planned: PlannedScenario) -> bool:
+        return not unbuilt_parts(self._suite.scenario(planned.id), lane=self._lane)
 
     def _unbuilt(self, order: TrialOrder) -> tuple[str, ...]:
         return unbuilt_parts(self._suite.scenario(order.scenario), lane=order.lane)
@@ -262,26 +292,6 @@ class _Runner:
         )
         finished = FinishedTrial(order, events, ending)
         writer.add(self._record(finished, writer.manifest), b"".join(map(event_line, events)))
-
-    def _executed(
-        self, orders: Sequence[TrialOrder], writer: RunWriter, surroundings: Surroundings | None
-    ) -> Iterator[FinishedTrial]:
-        def ledger_path(order: TrialOrder) -> Path:
-            return writer.ledger_path(order.scenario, order.trial)
-
-        if not orders:
-            return iter(())
-        if writer.manifest.isolation == "none":
-            in_memory = self._agent is not None and not isinstance(self._agent, str)
-            agent = self._agent if in_memory else self._reference.load()
-            return run_here(orders, agent, ledger_path=ledger_path)
-        return run_in_processes(
-            orders,
-            self._reference,
-            ledger_path=ledger_path,
-            n_parallel=self._n_parallel,
-            surroundings=surroundings,
-        )
 
     def _record(self, finished: FinishedTrial, manifest: Manifest) -> TrialRecord:
         order, ending = finished.order, finished.ending
@@ -315,6 +325,19 @@ class _Runner:
             leave=False,
         ) as bar:
             yield bar.update
+
+
+class RunTrials(Protocol):
+    """Runs orders, and gives the trials as they finish."""
+
+    def __call__(
+        self, orders: Iterable[TrialOrder], *, ledger_path: LedgerPath
+    ) -> Iterator[FinishedTrial]:
+        """Run them."""
+
+
+def _ledger_path(writer: RunWriter) -> LedgerPath:
+    return lambda order: writer.ledger_path(order.scenario, order.trial)
 
 
 @contextmanager

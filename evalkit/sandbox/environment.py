@@ -70,9 +70,10 @@ def server_environment(
     port
         Where the gateway listens on loopback.
     certificate
-        File with the only certificate to trust; the machine's own where empty.
+        File with the only certificate to trust; only for a server without a room of
+        its own, as :func:`~evalkit.sandbox.room.prepare` names the file in the room.
     home
-        Folder to be called home while the agent is imported.
+        Folder to be called home while the agent is imported; as above.
     source
         Where the allowed variables are taken from; by default the caller's own.
 

@@ -4,12 +4,17 @@
 thread, and has run nothing of the agent. It is told by a :class:`Room`, plain values
 that travel in the trial's payload; :func:`prepare` does beforehand, in the server,
 what all trials share. Gateway and agent are the caller's.
+
+It contains mistakes and mischief; it is no jail. What it does not hold: files outside
+homes and shared places, which a trial may read and write as the user may (run trials
+as an ordinary user, then device files are out of reach, too); signals to the user's
+processes before Linux 6.12, unless the server is secluded; the clock of programs that
+are not Python; and everything that a weaker barrier than ``namespace`` lets through.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -20,13 +25,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from evalkit.sandbox import barrier as barriers
-from evalkit.sandbox import folders, identifiers, kernel, namespaces, sqlite, warming
+from evalkit.sandbox import folders, identifiers, kernel, namespaces
 from evalkit.sandbox.barrier import Barrier
 from evalkit.sandbox.clock import DEFAULT_TIME, Clock
 from evalkit.sandbox.clock import load as load_clock
 from evalkit.sandbox.connections import Connections, Refused
 from evalkit.sandbox.environment import adopt, place_variables
 from evalkit.sandbox.folders import DISK_LIMIT, ROOM, Places, View, plan_view
+
+if sys.platform != "win32":
+    import resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +179,8 @@ def _set_clock_and_ids(room: Room) -> Clock | None:
     stream = identifiers.seed_identifiers(room.seed) if room.seed else None
     if room.clock is None:
         return None
+    from evalkit.sandbox import sqlite
+
     clock = Clock(room.clock, frozen=room.frozen)
     sqlite.follow(stream)
     return clock
@@ -235,7 +245,13 @@ def prepare(
     SandboxError
         When the barrier cannot be made.
     """
-    room = Room(barrier=barrier, keep=tuple(keep), certificate=certificate)
+    from evalkit.sandbox import (
+        sqlite,
+        warming,
+    )  # dear, and whoever only describes rooms needs neither
+
+    env = dict(os.environ)
+    room = Room(barrier=barrier, env=env, keep=tuple(keep), certificate=certificate)
     is_room = barrier == "namespace" and not _Shared.is_entered  # a spawned trial has entered
     n_before, notes = _settle_server(room) if is_room else (0, ())
     load_clock()

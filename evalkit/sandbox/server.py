@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from evalkit.errors import SandboxError
+from evalkit.errors import EvalkitError
 from evalkit.sandbox import processes, worker
 from evalkit.sandbox.protocol import Lines, Request, encode_message, read_whole
 from evalkit.sandbox.seclusion import seclude
@@ -132,9 +132,12 @@ def _forking(beginning: _Beginning, *, spawn: bool) -> Launch:
 def _refuse(control: socket.socket, error: BaseException) -> NoReturn:
     """Tell the caller why the imports failed, and end."""
     text = "".join(traceback.format_exception(error))
-    is_ours = isinstance(error, SandboxError)  # the machine's fault: the message says it all
-    problem = str(error) if is_ours else f"{type(error).__name__}: {error}"
-    message = encode_message(event="refused", problem=problem, traceback=text, is_ours=is_ours)
+    kind = type(error).__name__
+    is_ours = isinstance(error, EvalkitError)  # the message says it all
+    problem = str(error) if is_ours else f"{kind}: {error}"
+    message = encode_message(
+        event="refused", problem=problem, traceback=text, kind=kind if is_ours else ""
+    )
     control.sendall(message)
     os._exit(worker.ENTRY_RAISED)
 

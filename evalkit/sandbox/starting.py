@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, NoReturn
 
-from evalkit.errors import SandboxError
+from evalkit.errors import AgentError, SandboxError
 from evalkit.sandbox.processes import kill_group
 from evalkit.sandbox.protocol import Lines, Message, Request, read_range
 
@@ -150,8 +150,9 @@ def unnamed_file(content: bytes = b"") -> IO[bytes]:
 
 def _raise_refused(message: Message) -> NoReturn:
     """Raise what the server met while it imported."""
-    if message["is_ours"]:
-        raise SandboxError(message["problem"])
+    if message["kind"]:
+        kind = AgentError if message["kind"] == AgentError.__name__ else SandboxError
+        raise kind(message["problem"])
     raise SandboxError(
         f"the imports for trials failed: {message['problem']}. They run in a process of "
         "their own: check the module names, sys.path, environment and working directory "

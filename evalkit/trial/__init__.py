@@ -1,21 +1,45 @@
-"""One trial: what a worker is told, what it does, and who watches over it."""
+"""One trial: what a worker is told, what it does, and who watches over it.
 
-from evalkit.trial.controller import FinishedTrial, Surroundings, run_here, run_in_processes
-from evalkit.trial.files import files_of
-from evalkit.trial.order import Advance, Staging, TrialOrder, trial_seed
-from evalkit.trial.readiness import LANES, unbuilt_checks, unbuilt_parts
+Everything is imported when it is first used: the server that trials are forked from
+needs the worker only, and each of its forks pays for what it holds.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evalkit.trial.controller import FinishedTrial, ProcessTrials, Surroundings, run_here
+    from evalkit.trial.files import files_of
+    from evalkit.trial.order import Advance, Staging, TrialOrder, trial_seed
+    from evalkit.trial.readiness import LANES, unbuilt_checks, unbuilt_parts
 
 __all__ = [
     "LANES",
     "Advance",
     "FinishedTrial",
+    "ProcessTrials",
     "Staging",
     "Surroundings",
     "TrialOrder",
     "files_of",
     "run_here",
-    "run_in_processes",
     "trial_seed",
     "unbuilt_checks",
     "unbuilt_parts",
 ]
+
+_HOME = {
+    **dict.fromkeys(("FinishedTrial", "ProcessTrials", "Surroundings", "run_here"), "controller"),
+    "files_of": "files",
+    **dict.fromkeys(("Advance", "Staging", "TrialOrder", "trial_seed"), "order"),
+    **dict.fromkeys(("LANES", "unbuilt_checks", "unbuilt_parts"), "readiness"),
+}
+"""Module that each public name comes from."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"evalkit.trial.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'evalkit.trial' has no attribute {name!r}")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Self, cast
 
 from evalkit.agents import AgentRef
 from evalkit.errors import LedgerError
@@ -56,24 +56,15 @@ class FinishedTrial(NamedTuple):
     ending: Ending
 
 
-def run_in_processes(
-    orders: Iterable[TrialOrder],
-    agent: AgentRef,
-    *,
-    ledger_path: LedgerPath,
-    n_parallel: int,
-    surroundings: Surroundings | None = None,
-) -> Iterator[FinishedTrial]:
-    """Run each trial in a fresh process, and give them as they finish.
+class ProcessTrials:
+    """Runs trials in fresh processes, several at a time; a context manager.
+
+    Entering loads the agent, once, in the server that the processes are forked from.
 
     Parameters
     ----------
-    orders
-        The trials.
     agent
-        Loaded once, in the server that the processes are forked from.
-    ledger_path
-        Where the ledger of a trial is written.
+        What to load.
     n_parallel
         Trials in flight at a time.
     surroundings
@@ -81,24 +72,55 @@ def run_in_processes(
 
     Raises
     ------
+    AgentError
+        On entering, if the agent cannot be loaded.
     SandboxError
-        If the agent cannot be loaded there, or the server is lost.
-    LedgerError
-        If the disk does not take a ledger.
+        On entering, if there is no barrier; later, if the server is lost.
     """
-    waiting = deque(orders)
-    flights: dict[Child, _Flight] = {}
-    with ExitStack() as stack:
-        stack.callback(_abandon, flights)
-        server = stack.enter_context(_server(agent, surroundings))
-        while waiting or flights:
-            while waiting and len(flights) < n_parallel:
-                order = waiting.popleft()
-                flights[server.start(order.to_bytes())] = _Flight(order, ledger_path(order))
-            for finished in _progress(server, flights):
-                left = time.monotonic()
-                yield finished
-                _postpone(flights, time.monotonic() - left)
+
+    def __init__(
+        self, agent: AgentRef, *, n_parallel: int, surroundings: Surroundings | None = None
+    ) -> None:
+        self._n_parallel = n_parallel
+        self._server = _server(agent, surroundings)
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._server.__exit__(*problem)
+
+    def run(
+        self, orders: Iterable[TrialOrder], *, ledger_path: LedgerPath
+    ) -> Iterator[FinishedTrial]:
+        """Run each trial, and give them as they finish.
+
+        Parameters
+        ----------
+        orders
+            The trials.
+        ledger_path
+            Where the ledger of a trial is written.
+
+        Raises
+        ------
+        LedgerError
+            If the disk does not take a ledger.
+        """
+        waiting = deque(orders)
+        flights: dict[Child, _Flight] = {}
+        with ExitStack() as stack:
+            stack.callback(_abandon, flights)
+            while waiting or flights:
+                while waiting and len(flights) < self._n_parallel:
+                    order = waiting.popleft()
+                    flight = _Flight(order, ledger_path(order))
+                    flights[self._server.start(order.to_bytes())] = flight
+                for finished in _progress(self._server, flights):
+                    left = time.monotonic()
+                    yield finished
+                    _postpone(flights, time.monotonic() - left)
 
 
 @dataclass(frozen=True, slots=True)

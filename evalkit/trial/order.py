@@ -6,9 +6,10 @@ import hashlib
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalkit.sandbox.room import Room
+if TYPE_CHECKING:
+    from evalkit.sandbox.room import Room
 
 
 @dataclass(frozen=True, slots=True)

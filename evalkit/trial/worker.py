@@ -16,7 +16,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
 from evalkit.agents import AgentRef, BadReplyError, Conversation
 from evalkit.errors import AgentError, LedgerError
@@ -24,15 +25,15 @@ from evalkit.grade import Ending
 from evalkit.ledger import Event, event_line
 from evalkit.observing import watch_tools, watched_tools
 from evalkit.recording import Recorder
-from evalkit.sandbox import room
-from evalkit.sandbox.barrier import Barrier
-from evalkit.sandbox.room import Entered
 from evalkit.trace import Trace
 from evalkit.trial.logs import LogTaker
 from evalkit.trial.order import Advance, TrialOrder
 from evalkit.trial.outbox import Outbox
-from evalkit.trial.ports import reserve_port
-from evalkit.trial.stage import Stage
+
+if TYPE_CHECKING:
+    from evalkit.sandbox.barrier import Barrier
+    from evalkit.sandbox.room import Entered
+    from evalkit.trial.stage import Stage
 
 MAX_EVENT_BYTES: Final = 20_000_000
 """What one call, reply or log of an agent may take in the ledger."""
@@ -67,6 +68,7 @@ def prepare(payload: bytes) -> Any:
     assert isinstance(told, Preparation)
     if told.barrier is None:
         return told.agent.load()
+    room = _rooms()
     return room.prepare(told.agent.load, barrier=told.barrier, keep=told.keep).agent
 
 
@@ -75,9 +77,22 @@ def enter(payload: bytes) -> None:
     _Here.order = TrialOrder.from_bytes(payload)
     staging = _Here.order.staging
     if staging is not None:
-        _Here.entered = room.enter(staging.room)
+        _Here.entered = _rooms().enter(staging.room)
         if not staging.port:
+            from evalkit.trial.ports import reserve_port
+
             reserve_port()
+
+
+def _rooms() -> ModuleType:
+    """Import all that stands around a trial of the contract lane, before it is in a room.
+
+    Other lanes do without, and the fewer pages their server has, the cheaper its forks.
+    """
+    import evalkit.trial.stage  # noqa: F401 - forks find it imported
+    from evalkit.sandbox import room
+
+    return room
 
 
 def serve(agent: Any, payload: bytes, channel: socket.socket) -> None:
@@ -89,6 +104,8 @@ def serve(agent: Any, payload: bytes, channel: socket.socket) -> None:
         logging.getLogger().addHandler(LogTaker(recorder))
         if order.staging is None or _Here.entered is None:
             return None
+        from evalkit.trial.stage import Stage
+
         return Stage(order.staging, _Here.entered, recorder=recorder, outbox=outbox)
 
     with conditions(order):

@@ -114,7 +114,7 @@ def test_an_agent_that_cannot_be_imported_says_why(
     """Each way to fail has a sentence of its own, with the reference in it."""
     folder = write("s", "bad.py", code)
     with pytest.raises(AgentError, match=message) as caught:
-        refer_to(name, path=(str(folder),))
+        refer_to(name, path=(str(folder),)).load()
     assert name in str(caught.value) or "is no agent" in str(caught.value)
 
 

@@ -14,6 +14,7 @@ from evalkit import shipped
 from evalkit.cli.app import _COMMANDS, call
 
 RULES = "evalkit.examples.travel_rules"
+RULES_AGENT = f"{RULES}:agent"
 TRAVEL = str(shipped.suite("travel"))
 
 
@@ -60,10 +61,18 @@ def test_run_that_cannot_measure_exits_with_2(capsys: pytest.CaptureFixture[str]
     assert "INCOMPLETE: 0 passed, 0 failed, 5 incomplete of 5 trials" in capsys.readouterr().out
 
 
+BARE = """\
+suite: bare
+scenarios:
+  - id: a
+    input: hi
+    expect: {reply: {contains: hello}}
+"""
+
 USAGE_ERRORS = {
     "no suite": (["run"], "give at least one suite"),
     "no such suite": (["run", "nowhere.yaml"], "no such file or folder"),
-    "no lane": (["run", TRAVEL], "--lane live"),
+    "no lane": (["run", "bare.yaml", "--agent", RULES_AGENT], "--lane live"),
     "unknown option": (["run", TRAVEL, "--trails", "3"], "--trials"),
     "unknown command": (["rnu"], "Did you mean 'run'"),
     "no trials": (["run", TRAVEL, "--trials", "0"], "--trials"),
@@ -89,6 +98,7 @@ def test_wrong_usage_exits_with_3_and_says_what_is_right(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Wrong usage is 3, one sentence on stderr, nothing on stdout, no traceback."""
+    Path("bare.yaml").write_text(BARE)
     arguments, sentence = USAGE_ERRORS[name]
     assert call(arguments) == 3
     printed = capsys.readouterr()
@@ -113,7 +123,7 @@ def test_check_lists_every_problem_and_exits_with_3(capsys: pytest.CaptureFixtur
 
 def test_json_outputs_are_json(capsys: pytest.CaptureFixture[str]) -> None:
     """`--json` prints one JSON document on stdout and nothing else."""
-    call(["run", TRAVEL, "--lane", "live", "--json"])
+    call(["run", TRAVEL, "--lane", "live", "--agent", RULES_AGENT, "--json"])
     told = json.loads(capsys.readouterr().out)
     assert told["status"] == "passed"
     folder = told["runs"][0]["folder"]
@@ -171,7 +181,7 @@ def test_folder_of_suites_prints_a_combined_digest(capsys: pytest.CaptureFixture
         Path(f"suites/{name}.yaml").write_text(text)
     digests = set()
     for _ in range(2):
-        assert call(["run", "suites", "--lane", "live"]) == 0
+        assert call(["run", "suites", "--lane", "live", "--agent", RULES_AGENT]) == 0
         digests.add(capsys.readouterr().out.splitlines()[-1])
     assert len(digests) == 1
     assert digests.pop().startswith("combined digest")
@@ -203,14 +213,19 @@ def test_import_registers_own_graders(capsys: pytest.CaptureFixture[str]) -> Non
     Path("my_graders.py").write_text(
         "import evalkit as ek\n@ek.grader\ndef is_short(trial):\n    return len(trial.reply) < 3\n"
     )
-    code = call(["run", TRAVEL, "--lane", "live", "--import", "my_graders", "--grader", "is_short"])
+    code = call(
+        [
+            *("run", TRAVEL, "--lane", "live", "--agent", RULES_AGENT),
+            *("--import", "my_graders", "--grader", "is_short"),
+        ]
+    )
     assert code == 1
     assert "is_short" in capsys.readouterr().out
 
 
 def test_command_as_a_process() -> None:
     """The installed command works in an empty folder; its output is not buffered away."""
-    done = evalkit("run", TRAVEL, "--lane", "live", "--trials", "2")
+    done = evalkit("run", TRAVEL, "--lane", "live", "--agent", RULES_AGENT, "--trials", "2")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""  # no progress bar in a pipe, no warning
     assert "10 passed, 0 failed, 0 incomplete of 10 trials" in done.stdout

@@ -107,7 +107,7 @@ def _talk(scripts: Scripts, users: Sequence[str]) -> list[Event]:
                 recorder.turn(text)
                 endpoint.begin_turn(index)
                 messages.append(Chat.user(text))
-                recorder.replies(_answers(client, messages))
+                recorder.reply(_answer(client, messages))
     endpoint.finish()
     recorder.header(Trace(models_observed=True))
     recorder.end(Ending("failed", "grader_failed", "planted"))
@@ -120,18 +120,18 @@ _OFFERED: Any = [
 ]
 
 
-def _answers(client: openai.OpenAI, messages: list[Any]) -> list[str]:
+def _answer(client: openai.OpenAI, messages: list[Any]) -> str:
     while True:
         try:
             response = client.chat.completions.create(model="m", messages=messages, tools=_OFFERED)
         except openai.APIStatusError as error:
             if error.status_code in (429, 529, 503):
                 continue
-            return [f"failed: {error.status_code}"]
+            return f"failed: {error.status_code}"
         message = response.choices[0].message
         messages.append(message.model_dump(exclude_none=True))
         if not message.tool_calls:
-            return [message.content or message.refusal or ""]
+            return message.content or message.refusal or ""
         messages += [
             {"role": "tool", "tool_call_id": call.id, "content": "done"}
             for call in message.tool_calls

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 pytest.importorskip("anthropic", reason="needs the extra `examples`")
 
 import evalkit as ek
 from evalkit import shipped
 from evalkit.examples.travel import bugs
+from evalkit.results import TrialRecord
 
 SUITES = ("travel", "travel_faults")
+
+# One run for all mistakes: each trial is told by its environment which one it makes.
+MISTAKEN = """\
+import os
+
+from evalkit.examples.travel import bugs
+
+
+def agent():
+    return getattr(bugs, os.environ["TRAVEL_MISTAKE"])()
+"""
 
 
 class Catch(NamedTuple):
@@ -43,30 +57,57 @@ CATCHES = tuple(documented_catches())
 MISTAKES = tuple(mistake.__name__ for mistake in bugs.PLANTED)
 
 
-def run(suite: str, agent: str, out: Path) -> ek.Run:
-    """Run an agent through a suite that ships."""
-    reference = f"evalkit.examples.travel{agent}"
-    return ek.run_suite(shipped.suite(suite), agent=reference, lane="contract", out=out)
+def with_mistakes(suite: str, folder: Path) -> Path:
+    """Write a suite with a copy of every scenario of a shipped one for each mistake."""
+    told: dict[str, Any] = yaml.safe_load(shipped.suite(suite).read_text())
+    copies = [
+        {
+            **scenario,
+            "id": f"{mistake}--{scenario['id']}",
+            "env": {**scenario.get("env", {}), "TRAVEL_MISTAKE": mistake},
+        }
+        for mistake in MISTAKES
+        for scenario in told["scenarios"]
+    ]
+    (folder / "mistaken.py").write_text(MISTAKEN)
+    path = folder / f"{suite}.yaml"
+    path.write_text(json.dumps({**told, "agent": "mistaken:agent", "scenarios": copies}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, TrialRecord]]:
+    """Give, by mistake and scenario, what became of the trial."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    records: dict[str, dict[str, TrialRecord]] = {mistake: {} for mistake in MISTAKES}
+    for suite in SUITES:
+        for record in ek.run_suite(with_mistakes(suite, folder), out=folder / "runs").records:
+            mistake, _, scenario = record.scenario.partition("--")
+            records[mistake][scenario] = record
+    return records
 
 
 @pytest.mark.parametrize(
     ("suite", "agent"),
-    [("travel", ":agent"), ("travel", ":agent_streaming"), ("travel_faults", ":agent_streaming")],
+    [("travel", "agent"), ("travel", "agent_streaming"), ("travel_faults", "agent_streaming")],
 )
 def test_good_agent_passes_everything(suite: str, agent: str, tmp_path: Path) -> None:
     """Streaming or not, the agent solves the golden five, and streaming survives every fault."""
-    found = {record.scenario: record.reason for record in run(suite, agent, tmp_path).records}
-    assert len(found) == {"travel": 5, "travel_faults": 14}[suite]
-    assert set(found.values()) == {""}
+    reference = f"evalkit.examples.travel:{agent}"
+    run = ek.run_suite(shipped.suite(suite), agent=reference, out=tmp_path)
+    reasons = {record.scenario: record.reason for record in run.records}
+    assert len(reasons) == {"travel": 5, "travel_faults": 14}[suite]
+    assert set(reasons.values()) == {""}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake_is_caught_where_and_as_documented(mistake: str, tmp_path: Path) -> None:
+def test_mistake_is_caught_where_and_as_documented(
+    mistake: str, found: Mapping[str, Mapping[str, TrialRecord]]
+) -> None:
     """Exactly the documented scenarios fail, each by the named grader and for the named reason."""
     expected = {catch.scenario: catch for catch in CATCHES if catch.mistake == mistake}
-    runs = [run(suite, f".bugs:{mistake}", tmp_path) for suite in SUITES]
-    records = {record.scenario: record for run in runs for record in run.records}
-    wrong = {name: record for name, record in records.items() if record.status != "passed"}
+    assert len(found[mistake]) == 19
+    wrong = {name: one for name, one in found[mistake].items() if one.status != "passed"}
     assert wrong.keys() == expected.keys(), {name: one.reason for name, one in wrong.items()}
     for scenario, catch in expected.items():
         record = wrong[scenario]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -198,6 +200,21 @@ def test_parallel_requests_are_numbered_one_by_one(serve, in_threads) -> None:
     assert [call["call"] for call in gateway.of_kind("model_call")] == list(range(40))
     assert [event.seq for event in gateway.events] == list(range(1, 121))
     assert len({answer.json["id"] for answer in answers}) == 40
+
+
+def test_record_and_settle_are_called_by_one_thread_at_a_time(in_threads) -> None:
+    """A slow ledger sees one request after the other, never two mixed."""
+    busy, order = threading.Lock(), []
+
+    def record(kind: str, *_: Any, **__: Any) -> None:
+        assert busy.acquire(blocking=False), "two threads at a time"
+        time.sleep(0.0005)  # lets any other thread in
+        order.append(kind)
+        busy.release()
+
+    endpoint = Endpoint([_turn(*[{"text": "a"}] * 8)], record, settle=lambda: record("settled"))
+    in_threads(lambda _: endpoint.answer(_request(HELLO)), range(8))
+    assert order == ["model_call", "model_reply", "settled"] * 8
 
 
 def test_a_trial_goes_on_after_its_agent_was_restarted() -> None:

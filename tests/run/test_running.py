@@ -119,17 +119,23 @@ def test_agents_fault_is_failed_and_the_run_goes_on(name: str, tmp_path: Path) -
     assert done.status == "failed"
 
 
-def test_contract_lane_is_named_as_missing(tmp_path: Path) -> None:
+def test_quality_lane_is_named_as_missing(suite: ek.Suite, tmp_path: Path) -> None:
     """A lane that is not built ends its trials incomplete; nothing else is measured instead."""
+    done = run(suite, good, tmp_path, lane="quality")
+    assert {record.reason_code for record in done.records} == {"not_built"}
+    assert "quality lane" in done.record("books").reason
+
+
+def test_scripted_suite_runs_in_the_contract_lane(tmp_path: Path) -> None:
+    """Where every scenario has a script, the contract lane is the default."""
     path = tmp_path / "scripted.yaml"
     path.write_text(
         "suite: s\nscenarios:\n  - id: a\n    input: hi\n    model: []\n"
-        "    expect: {reply: {contains: hello}}\n"
+        "    expect: {tools: [], reply: {contains: hello}}\n"
     )
     done = ek.run_suite(path, agent=good, out=tmp_path / "runs")
-    assert done.manifest.lane == "contract"
-    assert done.record("a").reason_code == "not_built"
-    assert "contract lane" in done.record("a").reason
+    assert (done.manifest.lane, done.manifest.barrier) == ("contract", "namespace")
+    assert done.record("a").status == "passed"
 
 
 def test_missing_part_is_named(tmp_path: Path) -> None:

@@ -49,6 +49,10 @@ def act(prepared: Prepared, payload: bytes, channel: socket.socket) -> None:
     channel.sendall(json.dumps(globals()[action](*args)).encode())
 
 
+def show_agent(prepared: Prepared, payload: bytes, channel: socket.socket) -> None:
+    channel.sendall(json.dumps(prepared.agent).encode())
+
+
 def act_with_notes(prepared: Prepared, payload: bytes, channel: socket.socket) -> None:
     channel.sendall(json.dumps(prepared.notes).encode())
 
@@ -374,6 +378,19 @@ def thread_at_import(payload: bytes) -> Prepared:
     )
 
 
+def look_at_import(payload: bytes) -> Prepared:
+    """Look around while the agent is imported; return that in the trials."""
+
+    def load() -> dict[str, Any]:
+        seen = {path: _listing(path) for path in paths}
+        here = {"home": str(Path.home()), "tmp": tempfile.gettempdir(), "cwd": str(Path.cwd())}
+        return here | {"seen": seen}
+
+    options = pickle.loads(payload)
+    paths = options.pop("paths")
+    return room.prepare(load, **options)
+
+
 def connect_at_import(payload: bytes) -> Prepared:
     def load() -> None:
         assert namespaces.find_leak(1) == ""
@@ -404,7 +421,7 @@ def client_at_import(payload: bytes) -> Prepared:
         global CLIENT
         CLIENT = importlib.import_module("anthropic").Anthropic()
 
-    return room.prepare(load)
+    return room.prepare(load, **pickle.loads(payload))
 
 
 def call_model() -> str:

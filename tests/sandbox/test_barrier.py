@@ -137,7 +137,7 @@ def test_server_says_what_is_missing_in_its_own_words(open_rooms, monkeypatch):
     """A machine without namespaces is told in one sentence, before the first trial."""
     sentence = barrier.no_barrier("unshare: Operation not permitted")
     with pytest.raises(SandboxError) as caught:
-        _refused({"problem": sentence, "traceback": "Traceback ...", "is_ours": True})
+        _refused({"problem": sentence, "traceback": "Traceback ...", "kind": "SandboxError"})
     assert str(caught.value) == sentence
 
 

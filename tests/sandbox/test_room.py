@@ -67,15 +67,32 @@ def test_folders_are_at_a_constant_path(visit):
     assert around["room"] == ["home", "tmp", "work"]
 
 
-def test_files_of_the_scenario_are_there(visit, tmp_path):
-    """Content, and copies of files that are themselves hidden in the trial."""
+def test_files_of_the_scenario_are_there(open_rooms, tmp_path):
+    """Content, and copies of files that the suite has."""
     source = tmp_path / "resume.pdf"
     source.write_bytes(b"%PDF" * 1000)
     room = Room(files={"data/a.txt": b"hello", "resume.pdf": str(source)})
-    seen = visit("look_around", "data/a.txt", "resume.pdf", str(source), room=room)["seen"]
-    assert seen["data/a.txt"] == "hello"
-    assert seen["resume.pdf"] == "%PDF" * 1000
-    assert seen[str(source)] == "FileNotFoundError"
+    with open_rooms(keep=[str(tmp_path)]) as visit:
+        seen = visit("look_around", "data/a.txt", "resume.pdf", room=room)["seen"]
+    assert seen == {"data/a.txt": "hello", "resume.pdf": "%PDF" * 1000}
+
+
+def test_import_of_the_agent_sees_what_trials_see(open_rooms, tmp_path):
+    """No key can be kept from the import, and a path that is computed there is right later."""
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "id_rsa").write_text("real-secret")
+    key = str(tmp_path / ".ssh" / "id_rsa")
+    with open_rooms(
+        env=server_environment(home=str(tmp_path)),
+        prepare="room_entries:look_at_import",
+        entry="room_entries:show_agent",
+        paths=[key, f"{HOME}/.ssh", "/run"],
+    ) as visit:
+        found = visit("")
+    absent = {key: "FileNotFoundError", f"{HOME}/.ssh": "FileNotFoundError", "/run": []}
+    assert found["seen"] == absent
+    assert (found["home"], found["tmp"]) == (f"{ROOM}/home", f"{ROOM}/tmp")
+    assert found["cwd"] == str(Path.cwd())
 
 
 def test_nothing_of_the_environment_enters(open_rooms, monkeypatch):
@@ -179,15 +196,14 @@ def test_ids_within_a_trial_differ(visit):
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("anthropic"), reason="anthropic is not installed")
-def test_client_built_at_import_reaches_the_gateway(open_rooms, tmp_path):
+def test_client_built_at_import_reaches_the_gateway(open_rooms):
     """Its URL, key and certificate are those of every trial, two at the same port at a time."""
-    authority = make_authority()
-    path = tmp_path / "certificate.pem"
-    path.write_bytes(authority.certificate)
-    env = server_environment(certificate=str(path))
-    with open_rooms(env=env, prepare="room_entries:client_at_import") as visit:
-        room = Room(env=env, certificate=authority.certificate)
-        assert [visit("call_model", room=room) for _ in range(2)] == ["It is dry."] * 2
+    certificate = make_authority().certificate
+    with open_rooms(prepare="room_entries:client_at_import", certificate=certificate) as visit:
+        assert [visit("call_model") for _ in range(2)] == ["It is dry."] * 2
+        around = visit("look_around", f"{ROOM}/certificate.pem")
+    assert around["environment"]["SSL_CERT_FILE"] == f"{ROOM}/certificate.pem"
+    assert list(around["seen"].values()) == [certificate.decode()]
 
 
 def test_trial_dies_with_its_server(open_rooms, mark):

@@ -13,7 +13,7 @@ import pytest
 
 from evalkit.agents import AgentRef
 from evalkit.results import ledger_name
-from evalkit.trial import FinishedTrial, TrialOrder, run_in_processes, trial_seed
+from evalkit.trial import FinishedTrial, ProcessTrials, TrialOrder, trial_seed
 
 MakeAgent = Callable[[str], AgentRef]
 
@@ -53,9 +53,8 @@ class Bench:
         self, code: str, orders: list[TrialOrder], *, n_parallel: int = 2
     ) -> Iterator[FinishedTrial]:
         """Run them, one by one as the caller asks."""
-        return run_in_processes(
-            orders, self.make_agent(code), ledger_path=self.ledger_path, n_parallel=n_parallel
-        )
+        with ProcessTrials(self.make_agent(code), n_parallel=n_parallel) as trials:
+            yield from trials.run(orders, ledger_path=self.ledger_path)
 
     def run(
         self, code: str, n: int = 1, *, n_parallel: int = 2, **more: Any

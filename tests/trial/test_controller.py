@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from evalkit.errors import LedgerError, SandboxError
+from evalkit.errors import AgentError, LedgerError, SandboxError
 from evalkit.ledger import digest, parse_events, read_events
 from evalkit.recording import trace_of
-from evalkit.trial import FinishedTrial, TrialOrder, run_in_processes
+from evalkit.trial import FinishedTrial, ProcessTrials, TrialOrder
 
 FINE = """
     import random
@@ -427,7 +427,7 @@ def test_an_agent_that_cannot_be_imported_stops_before_any_trial(
     bench: Any, code: str, message: str
 ) -> None:
     """No trial is run, none is failed, and the sentence says what is wrong with which agent."""
-    with pytest.raises(SandboxError, match=rf"agent 'agent_.*{message}"):
+    with pytest.raises(AgentError, match=rf"agent 'agent_.*{message}"):
         next(bench.start(code, bench.orders(2)))
     assert list(bench.folder.iterdir()) == []
     assert not bench.left_over()
@@ -525,9 +525,11 @@ def test_a_disk_that_takes_no_ledger_stops_the_run(bench: Any) -> None:
         return Path(bench.folder / "gone" / "a.jsonl")
 
     agent = bench.make_agent(FINE)
-    trials = run_in_processes(bench.orders(2), agent, ledger_path=nowhere, n_parallel=2)
-    with pytest.raises(LedgerError, match=r"cannot write the ledger \(No such file.*--resume"):
-        next(trials)
+    with (
+        ProcessTrials(agent, n_parallel=2) as trials,
+        pytest.raises(LedgerError, match=r"cannot write the ledger \(No such file.*--resume"),
+    ):
+        next(trials.run(bench.orders(2), ledger_path=nowhere))
     assert not bench.left_over()
 
 
@@ -536,19 +538,20 @@ FULL = """
     from pathlib import Path
     from evalkit.agents import AgentRef
     from evalkit.errors import LedgerError
-    from evalkit.trial import TrialOrder, run_in_processes
+    from evalkit.trial import ProcessTrials, TrialOrder
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     folder = Path(sys.argv[1])
     orders = [TrialOrder("a", n, ("small",) if n < 2 else ("large",)) for n in range(3)]
     agent = AgentRef(sys.argv[2], (sys.argv[3],))
     path = lambda order: folder / f"{order.trial}.jsonl"
-    trials = run_in_processes(orders, agent, ledger_path=path, n_parallel=1)
-    done = [next(trials), next(trials)]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-    try:
-        next(trials)
-    except LedgerError as error:
-        print(error)
+    with ProcessTrials(agent, n_parallel=1) as processes:
+        trials = processes.run(orders, ledger_path=path)
+        done = [next(trials), next(trials)]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+        try:
+            next(trials)
+        except LedgerError as error:
+            print(error)
 """
 
 
@@ -585,10 +588,11 @@ def test_a_killed_controller_leaves_no_process(bench: Any, tmp_path: Path) -> No
     script = f"""
         from pathlib import Path
         from evalkit.agents import AgentRef
-        from evalkit.trial import TrialOrder, run_in_processes
+        from evalkit.trial import ProcessTrials, TrialOrder
         agent = AgentRef({reference.description!r}, ({str(tmp_path)!r},))
         path = lambda order: Path({str(bench.folder)!r}) / "a.jsonl"
-        list(run_in_processes([TrialOrder("a", 0, ("x",))], agent, ledger_path=path, n_parallel=1))
+        with ProcessTrials(agent, n_parallel=1) as trials:
+            list(trials.run([TrialOrder("a", 0, ("x",))], ledger_path=path))
     """
     partial = bench.folder / "a.jsonl.partial"
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)]) as process:

@@ -33,10 +33,20 @@ def test_a_plain_scenario_can_be_run() -> None:
     assert unbuilt_checks(plain) == ()
 
 
-@pytest.mark.parametrize("lane", ["contract", "quality"])
-def test_a_lane_that_is_not_built_is_named(lane: str) -> None:
+def test_a_lane_that_is_not_built_is_named() -> None:
     """A trial does not run in another lane than was asked for."""
-    assert unbuilt_parts(scenario(), lane=lane) == (f"the {lane} lane",)
+    assert unbuilt_parts(scenario(), lane="quality") == ("the quality lane",)
+
+
+def test_the_contract_lane_has_a_clock_and_files() -> None:
+    """The sandbox gives what the live lane lacks; a budget guards only what costs something."""
+    staged = scenario(
+        turns=[{"user": "a"}, {"advance": "2d"}],
+        clock="2026-01-05T09:00:00Z",
+        budget={"model_calls": 3},
+    )
+    assert unbuilt_parts(staged, lane="contract") == ()
+    assert unbuilt_parts(staged, lane="live") == ("`clock`", "`budget`", "a `advance` turn")
 
 
 @pytest.mark.parametrize(
