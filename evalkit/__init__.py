@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from evalkit.grade import Grade
     from evalkit.graders import Trial, grader
     from evalkit.importers import import_run
+    from evalkit.observing import tool
     from evalkit.reporting import render_report
     from evalkit.results import Run, Runs, load_run, load_runs
     from evalkit.run import grade_run, load_suite, resume_run, run_suite
@@ -68,6 +69,7 @@ __all__ = [
     "resume_run",
     "run_suite",
     "stats",
+    "tool",
 ]
 
 _HOME = {
@@ -80,6 +82,7 @@ _HOME = {
     **dict.fromkeys(("grade_run", "load_suite", "resume_run", "run_suite"), "run"),
     **dict.fromkeys(("flakiness", "pass_at_k", "pass_hat_k", "pass_rates"), "stats"),
     **dict.fromkeys(("Scenario", "Suite"), "suite"),
+    "tool": "observing",
     **dict.fromkeys(("ModelCall", "Span", "ToolCall", "Trace", "Turn", "Usage"), "trace"),
 }
 """Module that each public name comes from."""

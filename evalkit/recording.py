@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Final, TypeVar
 
 from evalkit.errors import TraceError
@@ -18,6 +18,7 @@ from evalkit.ledger import JSON, Event, EventKind
 from evalkit.trace import CallStatus, Document, ModelCall, Span, ToolCall, Trace, Turn, Usage
 
 _Call = TypeVar("_Call", ToolCall, ModelCall)
+_USAGE: Final = tuple(field.name for field in fields(Usage))
 _ERROR_LEVELS: Final = frozenset({"ERROR", "CRITICAL"})
 
 
@@ -106,10 +107,7 @@ class Recorder:
 
     def header(self, trace: Trace) -> None:
         """Write what a trace observed, and its metadata."""
-        observed = {
-            "tools_observed": trace.tools_observed,
-            "models_observed": trace.models_observed,
-        }
+        observed = {name: getattr(trace, name) for name in ("tools_observed", "models_observed")}
         self.event("state", {"trace": {**observed, "metadata": dict(trace.metadata)}})
 
     def tool_call(self, call: ToolCall, *, turn: int, number: int) -> None:
@@ -128,7 +126,7 @@ class Recorder:
         """Write a request to a model, and what came back."""
         asked = {"call": number, "turn": turn, "model": call.model, "prompt": call.prompt}
         self.event("model_call", asked, span=call.span_id)
-        usage = None if call.usage is None else _known(asdict(call.usage))
+        usage = None if call.usage is None else _used(call.usage)
         said = {"call": number, "status": call.status, "reply": call.reply}
         extra = _known({"usage": usage, "finish_reason": call.finish_reason or None})
         real = _known({"duration_s": call.duration_s})
@@ -165,7 +163,8 @@ class Recorder:
             real = _known({"start_s": span.start_s, "end_s": span.end_s})
             self.event("span", _span_data(span), span=span.id, real=real)
         for text in trace.logs:
-            self.event("log", {"text": text})
+            level = {"level": "ERROR"} if text in trace.errors else {}
+            self.event("log", {"text": text, **level})
 
 
 def _span_data(span: Span) -> dict[str, JSON]:
@@ -177,6 +176,11 @@ def _span_data(span: Span) -> dict[str, JSON]:
         "documents": [asdict(document) for document in span.documents],
         "parent_id": span.parent_id,
     }
+
+
+def _used(usage: Usage) -> dict[str, JSON]:
+    """Give what is known of a usage, faster than ``asdict`` does."""
+    return _known({name: getattr(usage, name) for name in _USAGE})
 
 
 def _known(values: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -303,7 +307,7 @@ class _TraceReader:
             self.models_observed.append(data["trace"]["models_observed"])
             self.metadata.update(data["trace"]["metadata"])
         if "watched_tools" in data:
-            self.watched = tuple(data["watched_tools"])
+            self.watched = tuple(dict.fromkeys((*self.watched, *data["watched_tools"])))
 
     def _read_turn(self, data: Mapping[str, JSON], _: Event) -> None:
         self.turns.append(Turn(data["user"]))
@@ -311,7 +315,7 @@ class _TraceReader:
     def _read_reply(self, data: Mapping[str, JSON], _: Event) -> None:
         last = self.turns.pop() if self.turns else Turn()
         said_by = last.said_by + ((data["said_by"],) if "said_by" in data else ())
-        self.turns.append(replace(last, replies=(*last.replies, data["text"]), said_by=said_by))
+        self.turns.append(Turn(last.user, (*last.replies, data["text"]), said_by))
 
     def _read_tool_call(self, data: Mapping[str, JSON], event: Event) -> None:
         self.tool_calls[_seen(data)] = ToolCall(

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import TracebackType
+from functools import lru_cache
+from types import FunctionType, TracebackType
 from typing import Any, Final, Self
 
 from evalkit.agents.event_loop import OwnLoop
@@ -124,7 +125,13 @@ async def _awaited(value: Any) -> Any:
 
 
 def _takes_nothing(function: Callable[..., Any]) -> bool:
-    """Say whether a callable can only be called without arguments."""
+    """Say whether a callable can only be called without arguments; a plain one is asked once."""
+    if isinstance(function, FunctionType):
+        return _function_takes_nothing(function)
+    return _signature_takes_nothing(function)
+
+
+def _signature_takes_nothing(function: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -133,6 +140,9 @@ def _takes_nothing(function: Callable[..., Any]) -> bool:
     required = [p for p in parameters if p.kind.name in positional and _is_needed(p)]
     optional = [p for p in parameters if p.kind.name in positional and not _is_needed(p)]
     return not required and (inspect.isclass(function) or not optional)
+
+
+_function_takes_nothing: Final = lru_cache(maxsize=16)(_signature_takes_nothing)
 
 
 def _is_needed(parameter: inspect.Parameter) -> bool:

@@ -33,6 +33,7 @@ MAX_TURN_BYTES: Final = 4 * MAX_MESSAGE_BYTES
 _EXCERPT: Final = 200
 _MAX_ERROR: Final = 10_000
 _REPLY_KEYS: Final = ("text", "reply", "replies")
+_ERROR_LEVELS: Final = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _CALL_KEYS: Final = ("name", "args", "result", "status", "duration_s", "id")
 
 Message = Mapping[str, JSON]
@@ -120,6 +121,7 @@ class Observations:
         self._replies: list[str] = []
         self._calls: list[ToolCall] = []
         self._logs: list[str] = []
+        self._errors: list[str] = []
 
     @property
     def has_replied(self) -> bool:
@@ -159,7 +161,10 @@ class Observations:
 
     def add_log(self, message: Message) -> None:
         """Take in a line for the log, whatever it looks like."""
-        self._logs.append(log_text(message))
+        text = log_text(message)
+        self._logs.append(text)
+        if str(message.get("level", "")).upper() in _ERROR_LEVELS:
+            self._errors.append(text)
 
     def check(self) -> None:
         """Refuse a turn that is over and in which the agent did nothing.
@@ -185,6 +190,7 @@ class Observations:
             turns=(Turn(self._user, tuple(self._replies)),),
             tool_calls=tuple(self._calls),
             logs=tuple(self._logs),
+            errors=tuple(self._errors),
             tools_observed=observes_tools or self.observes_tools,
         )
 

@@ -110,6 +110,12 @@ def _locate(reference: str, folders: tuple[str, ...]) -> Path | None:
     module, colon, attribute = reference.partition(":")
     if not (module and colon and attribute):
         raise AgentError(f"agent {reference!r}: write it as 'module:name'")
+    if "/" in module or module.endswith(".py"):
+        hint = f"{Path(module).stem}:{attribute}"
+        raise AgentError(
+            f"agent {reference!r}: name the module, not its file: {hint!r}; it is looked for in "
+            "the suite's folder, then the working directory"
+        )
     importlib.invalidate_caches()  # a file may be a moment old
     search: Sequence[str] | None = [*folders, *sys.path]
     name, spec = "", None

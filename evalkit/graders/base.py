@@ -104,7 +104,7 @@ def as_grade(grader: str, returned: object) -> Grade:
         returned = returned.item()  # numpy's own bool is none of Python's
     match returned:
         case Grade():
-            return replace(returned, grader=grader)
+            return returned if returned.grader == grader else replace(returned, grader=grader)
         case bool() | int() | float():
             return Grade(grader, float(returned))
         case (bool() | int() | float() as value, str(reason)):

@@ -2,9 +2,10 @@
 
 ``outcome["files"]`` has each file that was there when the trial was over, by path:
 ``size``, ``sha256``, ``text`` (``None`` where it is no UTF-8 or too large to be kept),
-``unchanged`` (``True`` where a fixture is as it was) and ``problem`` where it could not
-be read. ``outcome["fixtures"]`` has the SHA-256 of the suite's fixtures by their path
-there, ``outcome["files_gap"]`` a sentence that says why some files were not seen.
+``unchanged`` (whether a fixture is as it was; it may be left out where the hash tells)
+and ``problem`` where it could not be read. ``outcome["fixtures"]`` has the SHA-256 of the
+suite's fixtures by their path there, ``outcome["files_gap"]`` a sentence that says why
+some files were not seen.
 
 Where nobody looked, the grade is incomplete. Files are looked at once, so what a turn
 expects is judged for the last turn only. ``*`` in a pattern stands for anything,
@@ -111,21 +112,29 @@ class _World(NamedTuple):
             str(trial.outcome.get("files_gap") or "") or _cut_short(trial),
         )
 
-    def is_unchanged(self, path: str) -> bool:
-        """Say whether a file is a fixture as it was."""
-        entry = self.files[path]
-        digest = self.digests.get(self.sources.get(path, ""))
-        return entry.get("unchanged") is True or (digest is not None and entry["sha256"] == digest)
+    def is_unchanged(self, path: str) -> bool | None:
+        """Say whether a file is a fixture as it was; ``None`` if nobody knows."""
+        if path not in self.sources:
+            return False
+        entry, digest = self.files[path], self.digests.get(self.sources[path])
+        told = entry.get("unchanged")
+        if isinstance(told, bool):
+            return told
+        return None if digest is None else bool(entry.get("sha256") == digest)
 
     def touched(self) -> dict[str, str]:
         """Say what was done to files, by path."""
         changed = {
             path: "changed" if path in self.sources else "written"
             for path in self.files
-            if not self.is_unchanged(path)
+            if self.is_unchanged(path) is False
         }
         removed = [] if self.unseen else [path for path in self.sources if path not in self.files]
         return changed | dict.fromkeys(removed, "removed")
+
+    def doubtful(self) -> list[str]:
+        """List the fixtures of which nobody knows whether they were changed."""
+        return [path for path in self.files if self.is_unchanged(path) is None]
 
 
 def _cut_short(trial: Trial) -> str:
@@ -165,6 +174,8 @@ def _forbidden(patterns: Sequence[str], world: _World, *, turn: int | None) -> I
             rest = f" and {len(hits) - _NAMED} more" if len(hits) > _NAMED else ""
             text = f"{', '.join(hits[:_NAMED])}{rest}, which is forbidden ({pattern})"
             yield fault(text, turn=turn, files=hits[:100])
+        for path in filter(names.fullmatch, world.doubtful()):
+            yield gap(f"whether {path} was changed was not recorded", turn=turn)
     if world.unseen:
         yield gap(world.unseen, turn=turn)
 

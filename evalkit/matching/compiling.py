@@ -238,9 +238,13 @@ def compile_arguments(patterns: Mapping[str, Any]) -> dict[str, Pattern]:
     UsageError
         If anything is wrong with one of them, or a name begins with one ``$``.
     """
-    if problems := check_arguments(patterns):
-        raise UsageError("\n".join(map(_sentence, problems)))
-    return {_unescaped(key): compile_pattern(raw) for key, raw in patterns.items()}
+    nodes, notes = _argument_nodes(patterns)
+    if notes.problems:
+        raise UsageError("\n".join(map(_sentence, notes.problems)))
+    refs: dict[str, set[str]] = {}
+    for (argument, *_), call in notes.refs:
+        refs.setdefault(_unescaped(str(argument)), set()).add(call)
+    return {name: Pattern(node, frozenset(refs.get(name, ()))) for name, node in nodes.items()}
 
 
 def _argument_nodes(patterns: Mapping[str, Any]) -> tuple[dict[str, Node], _Notes]:

@@ -39,7 +39,7 @@ __all__ = ["find_notebook", "parse_parameters", "render_report"]
 COMMAND: Final = "EVALKIT_RENDER_COMMAND"
 """Environment variable with the command that makes the same report again."""
 
-_PACKAGES: Final = ("papermill", "nbconvert", "ipykernel")
+_PACKAGES: Final = ("papermill", "nbconvert", "ipykernel", "matplotlib")
 
 
 def render_report(

@@ -129,6 +129,7 @@ class RunWriter:
         self.manifest = manifest
         self._digests: dict[tuple[str, int], str] = {}
         self._planned = frozenset(manifest.keys())
+        self._ledgers = folder / manifest.ledgers
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         self._descriptor = os.open(folder / TRIALS, flags, 0o600)
 
@@ -197,7 +198,7 @@ class RunWriter:
 
     def ledger_path(self, scenario: str, trial: int) -> Path:
         """Say where the ledger of a trial lies."""
-        return self.folder / self.manifest.ledgers / ledger_name(scenario, trial)
+        return self._ledgers / ledger_name(scenario, trial)
 
     def add(self, record: TrialRecord, ledger: bytes | None = None) -> None:
         """Write a finished trial: its ledger first, if given, then its line.
@@ -266,11 +267,11 @@ class RunWriter:
 def _line_of(record: TrialRecord) -> bytes:
     """Encode a record; evidence that JSON cannot hold must not cost the whole run its result."""
     try:
-        return encode(record) + b"\n"
+        return encode(record.to_json()) + b"\n"
     except (LedgerError, RecursionError) as error:
         told = {"not_written": str(error)}
         grades = tuple(replace(grade, evidence=told) for grade in record.grades)
-        return encode(replace(record, grades=grades)) + b"\n"
+        return encode(replace(record, grades=grades).to_json()) + b"\n"
 
 
 def _manifest_bytes(manifest: Manifest) -> bytes:

@@ -46,7 +46,8 @@ class Run:
         self.folder = Path(folder)
         self.manifest: Manifest = read_manifest(self.folder)
         finished = read_records(self.folder)
-        unplanned = finished.keys() - set(self.manifest.keys())
+        self._planned = frozenset(self.manifest.keys())
+        unplanned = finished.keys() - self._planned
         if unplanned:
             scenario, trial = min(unplanned)
             raise LedgerError(f"{self.folder}: trial {trial} of {scenario!r} is not in the plan")
@@ -75,7 +76,7 @@ class Run:
     @property
     def is_finished(self) -> bool:
         """Whether every planned trial has a result."""
-        return self._finished.issuperset(self.manifest.keys())
+        return self._finished == self._planned
 
     @cached_property
     def trials(self) -> pd.DataFrame:
@@ -136,7 +137,7 @@ class Run:
         LedgerError
             If the ledger is missing or broken.
         """
-        if (scenario, trial) not in set(self.manifest.keys()):
+        if (scenario, trial) not in self._planned:
             raise UsageError(self._no_such_trial(scenario, trial))
         return read_events(self.ledger_path(scenario, trial))
 

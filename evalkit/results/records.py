@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from evalkit.errors import LedgerError
@@ -136,7 +136,11 @@ class TrialRecord:
 
     def to_json(self) -> dict[str, JSON]:
         """Give the record as a JSON object."""
-        return asdict(self)
+        told = {name: getattr(self, name) for name in _FIELDS}
+        return {**told, "grades": [grade.to_json() for grade in self.grades]}
+
+
+_FIELDS: Final = tuple(each.name for each in fields(TrialRecord))
 
 
 def record_from(data: Mapping[str, Any]) -> TrialRecord:

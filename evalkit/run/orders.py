@@ -50,7 +50,7 @@ class Orders:
             return None
         folder = [self._suite.path.parent] if self._suite.path is not None else []
         keep = tuple(str(path.resolve()) for path in (*folder, Path.cwd()))
-        return Surroundings(self._barrier, self._env, keep)
+        return Surroundings(self._barrier, self._env, keep, self._certificate)
 
     @property
     def _barrier(self) -> Barrier:

@@ -24,7 +24,7 @@ from evalkit.results import (
 )
 from evalkit.run.loading import PathLike, load_suite
 from evalkit.run.planning import GraderName, grader_names, new_manifest, planned
-from evalkit.run.viewing import trial_seen
+from evalkit.run.viewing import TrialViewer
 from evalkit.suite import Scenario, Suite
 from evalkit.trace import Trace
 from evalkit.trial import unbuilt_checks
@@ -82,7 +82,7 @@ def grade_run(
     manifest = replace(_manifest(run, suite, plan, folder=folder), more_graders=more)
     writer = RunWriter.create(folder / manifest.run_id, manifest)
     try:
-        regrader = _Regrader(run, pairing, more)
+        regrader = _Regrader(run, suite, pairing, more=more)
         for key in manifest.keys():  # noqa: SIM118 - not a mapping
             writer.add(regrader.record(*key))
     finally:
@@ -155,8 +155,9 @@ def _manifest(
 class _Regrader:
     """Grades one trial after the other."""
 
-    def __init__(self, run: Run, pairing: _Pairing, more: tuple[str, ...]) -> None:
+    def __init__(self, run: Run, suite: Suite, pairing: _Pairing, *, more: tuple[str, ...]) -> None:
         self._run = run
+        self._viewer = TrialViewer(suite, run.manifest)
         self._pairing = pairing
         self._more = more
         self._old = {(record.scenario, record.trial): record for record in run.records}
@@ -178,8 +179,7 @@ class _Regrader:
             return replace(_ungraded(key, "ledger_broken", str(error)), tags=old.tags)
 
     def _graded(self, old: TrialRecord, scenario: Scenario, events: Sequence[Event]) -> TrialRecord:
-        lane = self._run.manifest.lane
-        trial = trial_seen(events, scenario, trial=old.trial, lane=lane)
+        trial = self._viewer.view(events, scenario, trial=old.trial)
         return trial_record(
             old.scenario,
             old.trial,

@@ -35,7 +35,7 @@ from evalkit.run.loading import PathLike, load_suite
 from evalkit.run.orders import Orders
 from evalkit.run.planning import GraderName, default_lane, grader_names, new_manifest, planned
 from evalkit.run.reaching import agent_of
-from evalkit.run.viewing import trial_seen
+from evalkit.run.viewing import TrialViewer
 from evalkit.sandbox.barrier import BARRIERS, Barrier
 from evalkit.suite import Suite
 from evalkit.trace import Trace
@@ -139,8 +139,9 @@ def run_suite(  # noqa: PLR0913 - each is one thing that a user says about a run
         barrier=network_barrier if lane == "contract" else "",
         more_graders=grader_names(graders),
     )
-    runner = _Runner(suite, reference, agent, lane=lane, n_parallel=n_parallel, progress=progress)
-    return runner.run(manifest, lambda: RunWriter.create(Path(out) / manifest.run_id, manifest))
+    runner = _Runner(suite, manifest, reference, n_parallel=n_parallel, progress=progress)
+    folder = Path(out) / manifest.run_id
+    return runner.run(agent, lambda: RunWriter.create(folder, manifest))
 
 
 def resume_run(
@@ -175,10 +176,8 @@ def resume_run(
     again = agent if agent is not None else _agent_again(manifest)
     reference = agent_of(suite, again, lane=manifest.lane)
     _check_same(manifest, suite, reference)
-    runner = _Runner(
-        suite, reference, agent, lane=manifest.lane, n_parallel=n_parallel, progress=progress
-    )
-    return runner.run(manifest, lambda: RunWriter.resume(Path(run)))
+    runner = _Runner(suite, manifest, reference, n_parallel=n_parallel, progress=progress)
+    return runner.run(agent, lambda: RunWriter.resume(Path(run)))
 
 
 def _agent_again(manifest: Manifest) -> str | None:
@@ -225,30 +224,29 @@ class _Runner:
     def __init__(
         self,
         suite: Suite,
+        manifest: Manifest,
         reference: AgentRef,
-        agent: Any,
         *,
-        lane: str,
         n_parallel: int | None,
         progress: bool | None,
     ) -> None:
         self._suite = suite
-        self._lane = lane
+        self._manifest = manifest
         self._reference = reference
-        self._agent = agent
+        self._viewer = TrialViewer(suite, manifest)
+        self._desk = Orders(suite, manifest)
         self._n_parallel = n_parallel or os.cpu_count() or 1
         self._progress = sys.stderr.isatty() if progress is None else progress
 
-    def run(self, manifest: Manifest, open_writer: Callable[[], RunWriter]) -> Run:
+    def run(self, agent: Any, open_writer: Callable[[], RunWriter]) -> Run:
         """Run every missing trial; whatever stops it, finished trials stay.
 
         The agent is loaded first: if that fails, nothing was run, and nothing is written.
         """
-        desk = Orders(self._suite, manifest)
-        with self._trials(manifest, desk) as run_trials:
+        with self._trials(agent) as run_trials:
             writer = open_writer()
             with _resumable(writer), self._bar(writer) as advance:
-                orders = [desk.order(*key) for key in writer.missing]
+                orders = [self._desk.order(*key) for key in writer.missing]
                 for order in filter(self._unbuilt, orders):
                     self._skip(order, writer)
                     advance()
@@ -256,28 +254,28 @@ class _Runner:
                 able = [order for order in orders if not self._unbuilt(order)]
                 able.sort(key=lambda order: order.trial)
                 for finished in run_trials(able, ledger_path=_ledger_path(writer)):
-                    writer.add(self._record(finished, writer.manifest))
+                    writer.add(self._record(finished))
                     advance()
         return load_run(writer.folder)
 
     @contextmanager
-    def _trials(self, manifest: Manifest, desk: Orders) -> Iterator[RunTrials]:
+    def _trials(self, agent: Any) -> Iterator[RunTrials]:
         """Load the agent, and give what runs its trials."""
-        if not any(map(self._can_run, manifest.plan)):
+        if not any(map(self._can_run, self._manifest.plan)):
             yield lambda orders, *, ledger_path: iter(())  # noqa: ARG005 - nothing is run
-        elif manifest.isolation == "none":
-            in_memory = self._agent is not None and not isinstance(self._agent, str)
-            agent = self._agent if in_memory else self._reference.load()
-            yield partial(run_here, agent=agent)
+        elif self._manifest.isolation == "none":
+            in_memory = agent is not None and not isinstance(agent, str)
+            yield partial(run_here, agent=agent if in_memory else self._reference.load())
         else:
+            surroundings = self._desk.surroundings
             trials = ProcessTrials(
-                self._reference, n_parallel=self._n_parallel, surroundings=desk.surroundings
+                self._reference, n_parallel=self._n_parallel, surroundings=surroundings
             )
             with trials:
                 yield trials.run
 
     def _can_run(self, planned: PlannedScenario) -> bool:
-        return not unbuilt_parts(self._suite.scenario(planned.id), lane=self._lane)
+        return not unbuilt_parts(self._suite.scenario(planned.id), lane=self._manifest.lane)
 
     def _unbuilt(self, order: TrialOrder) -> tuple[str, ...]:
         return unbuilt_parts(self._suite.scenario(order.scenario), lane=order.lane)
@@ -291,21 +289,19 @@ class _Runner:
             unseen, scenario=order.scenario, trial=order.trial, lane=order.lane, ending=ending
         )
         finished = FinishedTrial(order, events, ending)
-        writer.add(self._record(finished, writer.manifest), b"".join(map(event_line, events)))
+        writer.add(self._record(finished), b"".join(map(event_line, events)))
 
-    def _record(self, finished: FinishedTrial, manifest: Manifest) -> TrialRecord:
+    def _record(self, finished: FinishedTrial) -> TrialRecord:
         order, ending = finished.order, finished.ending
         scenario = self._suite.scenario(order.scenario)
-        trial = trial_seen(
-            finished.events, scenario, trial=order.trial, lane=order.lane, ending=ending
-        )
+        trial = self._viewer.view(finished.events, scenario, trial=order.trial, ending=ending)
         ran = ending.reason_code != "not_built"
         return trial_record(
             order.scenario,
             order.trial,
             trial.trace,
             ending=ending,
-            grades=grade_trial(trial, more=manifest.more_graders) if ran else (),
+            grades=grade_trial(trial, more=self._manifest.more_graders) if ran else (),
             seed=order.seed,
             digest=digest(finished.events),
             tags=tuple(scenario.tags),

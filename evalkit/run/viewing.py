@@ -2,59 +2,88 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from evalkit.grade import STAGE_CODES, Ending
 from evalkit.graders import Trial
 from evalkit.ledger import JSON, Event
 from evalkit.recording import ending_of, trace_of
-from evalkit.suite import Scenario
+from evalkit.results import Manifest
+from evalkit.suite import Scenario, Suite
 from evalkit.trace import Trace
 from evalkit.trial import files_of
 
 
-def trial_seen(
-    events: Sequence[Event],
-    scenario: Scenario,
-    *,
-    trial: int,
-    lane: str,
-    ending: Ending | None = None,
-) -> Trial:
-    """Read a trial from its ledger.
+class TrialViewer:
+    """Reads trials of one run from their ledgers.
 
     Parameters
     ----------
-    events
-        The whole ledger.
-    scenario
+    suite
         What should have happened.
-    trial, lane
-        Which trial it is, and where it ran.
-    ending
-        How it ended; by default what the ledger says.
-
-    Raises
-    ------
-    TraceError
-        If the ledger cannot be read as a trace.
+    manifest
+        Where and how the trials ran.
     """
-    ending = ending or ending_of(events)
-    trace = trace_of(events)
-    return Trial(
-        scenario=scenario,
-        trace=trace,
-        outcome=_outcome(events, lane),
-        trial=trial,
-        lane=lane,
-        whole=_ran_to_its_end(ending, trace),
-        duration_s=ending.duration_s,
-    )
+
+    def __init__(self, suite: Suite, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._fixtures = _fixture_hashes(suite)
+
+    def view(
+        self,
+        events: Sequence[Event],
+        scenario: Scenario,
+        *,
+        trial: int,
+        ending: Ending | None = None,
+    ) -> Trial:
+        """Read one trial.
+
+        Parameters
+        ----------
+        events
+            The whole ledger.
+        scenario
+            What should have happened.
+        trial
+            Its number.
+        ending
+            How it ended; by default what the ledger says.
+
+        Raises
+        ------
+        TraceError
+            If the ledger cannot be read as a trace.
+        """
+        ending = ending or ending_of(events)
+        trace = trace_of(events)
+        return Trial(
+            scenario=scenario,
+            trace=trace,
+            outcome=self._outcome(events),
+            trial=trial,
+            lane=self._manifest.lane,
+            whole=_ran_to_its_end(ending, trace),
+            duration_s=ending.duration_s,
+        )
+
+    def _outcome(self, events: Sequence[Event]) -> Mapping[str, JSON]:
+        """Give the state of the world after the trial, as far as anybody looked."""
+        if self._manifest.lane == "contract":
+            return {**files_of(events), "fixtures": self._fixtures}
+        if self._manifest.isolation == "none":
+            return {"log_gap": "nobody takes in the log of an agent that runs without isolation"}
+        return {}
 
 
-def _outcome(events: Sequence[Event], lane: str) -> Mapping[str, JSON]:
-    """Give the state of the world after the trial; elsewhere nobody looked at it."""
-    return {"files": files_of(events)} if lane == "contract" else {}
+def _fixture_hashes(suite: Suite) -> dict[str, str]:
+    """Hash the fixture files of a suite, by their path in its folder."""
+    folder = suite.path.parent if suite.path is not None else Path.cwd()
+    given = (scenario.fixtures for scenario in suite if scenario.fixtures is not None)
+    paths = {path for fixtures in given for path in fixtures.files.values()}
+    return {path: hashlib.sha256((folder / path).read_bytes()).hexdigest() for path in paths}
 
 
 def _ran_to_its_end(ending: Ending, trace: Trace) -> bool:

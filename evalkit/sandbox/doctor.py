@@ -81,11 +81,19 @@ def _machine() -> Finding:
 def _try_room() -> dict[str, Any]:
     """Enter a room in a fresh process, and return what became of it."""
     try:
-        with ForkServer("evalkit.sandbox.doctor:report_room", env=server_environment()) as server:
+        with ForkServer(
+            "evalkit.sandbox.doctor:report_room", env=server_environment(), secluded=True
+        ) as server:
             server.start(b"")
-            return {"mode": server.mode, **_hear(server)}
+            return {"mode": server.mode, "secluded": server.secluded, **_hear(server)}
     except SandboxError as error:
-        return {"mode": "", "problem": str(error), "is_private": False, "notes": []}
+        return {
+            "mode": "",
+            "secluded": False,
+            "problem": str(error),
+            "is_private": False,
+            "notes": [],
+        }
 
 
 def _hear(server: ForkServer) -> dict[str, Any]:
@@ -117,6 +125,7 @@ def report_room(_: object, __: bytes, channel: socket.socket) -> None:
 def _room_findings(room: dict[str, Any]) -> Iterator[Finding]:
     """Yield what a tried room says about the machine."""
     yield _processes(room["mode"])
+    yield _table(secluded=room["secluded"])
     yield _network(room["problem"])
     yield _files(room)
 
@@ -127,6 +136,17 @@ def _processes(mode: str) -> Finding:
     if mode == "spawn":
         return Finding("processes", "limited", "each trial starts an interpreter: slower")
     return Finding("processes", "missing", "no process for a trial could be started")
+
+
+def _table(*, secluded: bool) -> Finding:
+    if secluded:
+        return Finding("process table", "good", "nothing outlives a server, or sees outside of it")
+    return Finding(
+        "process table",
+        "limited",
+        "trials see the machine's processes, and a daemon may outlive a server that is killed",
+        advice(),
+    )
 
 
 def _network(problem: str) -> Finding:

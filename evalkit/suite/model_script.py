@@ -52,6 +52,8 @@ class TextStep(SuiteModel):
     """The model answers with text."""
 
     text: str
+    thinking: str | None = None
+    """What it thinks before, for wire formats that tell."""
 
 
 class ToolsStep(SuiteModel):
@@ -62,6 +64,8 @@ class ToolsStep(SuiteModel):
 
     tools: Annotated[tuple[ToolUse, ...], Field(min_length=1)]
     text: str = ""
+    thinking: str | None = None
+    """What it thinks before, for wire formats that tell."""
 
     @model_validator(mode="before")
     @classmethod

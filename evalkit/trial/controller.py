@@ -32,6 +32,7 @@ from evalkit.ledger import (
 from evalkit.recording import ending_of
 from evalkit.sandbox.barrier import Barrier
 from evalkit.sandbox.child import Child, Ended, Output, Received
+from evalkit.sandbox.folders import remove_folder
 from evalkit.sandbox.pool import ForkServer, Mode
 from evalkit.trial.order import TrialOrder
 from evalkit.trial.outbox import ACKNOWLEDGE, ACKNOWLEDGED
@@ -132,6 +133,8 @@ class Surroundings:
     """The whole environment of the server."""
     keep: tuple[str, ...] = ()
     """Folders that trials must see, wherever they lie."""
+    certificate: bytes = b""
+    """The one certificate to trust, as PEM text."""
 
 
 def _server(agent: AgentRef, surroundings: Surroundings | None) -> ForkServer:
@@ -139,7 +142,7 @@ def _server(agent: AgentRef, surroundings: Surroundings | None) -> ForkServer:
     if surroundings is None:
         told, env, mode = Preparation(agent), None, "auto"
     else:
-        told = Preparation(agent, surroundings.barrier, surroundings.keep)
+        told = Preparation(agent, surroundings.barrier, surroundings.keep, surroundings.certificate)
         env = surroundings.env
         mode = "auto" if surroundings.barrier == "namespace" else "spawn"
     return ForkServer(
@@ -149,6 +152,7 @@ def _server(agent: AgentRef, surroundings: Surroundings | None) -> ForkServer:
         enter="evalkit.trial.worker:enter",
         env=env,
         mode=cast("Mode", mode),
+        secluded=surroundings is not None,
         output_limit=_OUTPUT_LIMIT,
     )
 
@@ -247,6 +251,8 @@ class _Flight:
 
     def finish(self, child: Child, status: int | None, *, lost: str) -> FinishedTrial:
         """Complete the ledger of a trial whose process has ended."""
+        if self.order.staging is not None:
+            remove_folder(self.order.staging.room.spare)
         try:
             ending = replace(self._ending(status, lost), duration_s=self._duration_s)
             self._write_end(child.read_output(_OUTPUT_LIMIT), ending)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,17 +16,16 @@ _MAX_TEXT: Final = 100_000
 
 
 def record_files(recorder: Recorder, folder: Path) -> None:
-    """Write each file of a folder as an event, in the order of their paths."""
-    for path in _files(folder):
+    """Write each file of a folder as an event, in the order of paths, and how many there are."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file() or path.is_symlink())
+    for path in found[:_MAX_FILES]:
         recorder.event("file", {"path": path.relative_to(folder).as_posix(), **_content(path)})
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return iter(found[:_MAX_FILES])
+    recorder.event("state", {"files": {"n": len(found), "n_recorded": min(len(found), _MAX_FILES)}})
 
 
 def _content(path: Path) -> dict[str, JSON]:
+    if path.is_symlink():  # where it leads to may lie outside
+        return {"size": None, "sha256": None, "text": None, "problem": "it is a symbolic link"}
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -42,10 +41,26 @@ def _text(content: bytes) -> str | None:
         return None
 
 
-def files_of(events: Iterable[Event]) -> Mapping[str, JSON]:
-    """Read back which files a trial left, by path."""
-    return {
-        event.data["path"]: {key: value for key, value in event.data.items() if key != "path"}
-        for event in events
-        if event.kind == "file"
-    }
+def files_of(events: Iterable[Event]) -> dict[str, JSON]:
+    """Read back what is known of a trial's files.
+
+    Returns
+    -------
+    dict
+        ``files`` by path, unless nobody recorded them; ``files_gap`` where some are
+        missing, and why.
+    """
+    files: dict[str, JSON] = {}
+    counted: Mapping[str, JSON] | None = None
+    for event in events:
+        if event.kind == "file":
+            told = dict(event.data)
+            files[told.pop("path")] = told
+        elif event.kind == "state" and "files" in event.data:
+            counted = event.data["files"]
+    if counted is None:
+        return {}
+    if counted["n"] == counted["n_recorded"]:
+        return {"files": files}
+    gap = f"only the first {counted['n_recorded']:,} of {counted['n']:,} files were recorded"
+    return {"files": files, "files_gap": gap}

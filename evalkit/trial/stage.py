@@ -72,11 +72,11 @@ class Stage:
         over, and connections that were refused, matter once the agent did well.
         """
         findings = self._endpoint.finish()
+        record_files(self._recorder, Path(self._entered.places.work))
+        connections = self._unasked_connections()
         grave = next((one for one in findings if one.code != "left_over_steps"), None)
         if grave is not None:
             return Ending(grave.status, grave.code, grave.reason)
-        record_files(self._recorder, Path(self._entered.places.work))
-        connections = self._unasked_connections()
         if ending.status != "passed":
             return ending
         if findings:

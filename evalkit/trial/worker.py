@@ -51,6 +51,7 @@ class Preparation:
     """``None`` outside the contract lane."""
     keep: tuple[str, ...] = ()
     """Folders that trials must see, wherever they lie."""
+    certificate: bytes = b""
 
 
 class _Here:
@@ -58,6 +59,8 @@ class _Here:
 
     order: TrialOrder | None = None
     entered: Entered | None = None
+    notes: tuple[str, ...] = ()
+    """What is weaker here than it should be."""
 
 
 def prepare(payload: bytes) -> Any:
@@ -69,7 +72,11 @@ def prepare(payload: bytes) -> Any:
     if told.barrier is None:
         return told.agent.load()
     room = _rooms()
-    return room.prepare(told.agent.load, barrier=told.barrier, keep=told.keep).agent
+    ready = room.prepare(
+        told.agent.load, barrier=told.barrier, keep=told.keep, certificate=told.certificate
+    )
+    _Here.notes = ready.notes
+    return ready.agent
 
 
 def enter(payload: bytes) -> None:
@@ -104,12 +111,18 @@ def serve(agent: Any, payload: bytes, channel: socket.socket) -> None:
         logging.getLogger().addHandler(LogTaker(recorder))
         if order.staging is None or _Here.entered is None:
             return None
+        notes = [*_Here.notes, *_Here.entered.notes]
+        if notes:  # of this machine, so in no digest
+            recorder.event("state", {}, real={"notes": notes})
         from evalkit.trial.stage import Stage
 
         return Stage(order.staging, _Here.entered, recorder=recorder, outbox=outbox)
 
+    def emit(line: bytes) -> None:
+        outbox.put(line if _Here.entered is None else _Here.entered.settle_paths(line))
+
     with conditions(order):
-        converse(order, agent, emit=outbox.put, surround=surround)
+        converse(order, agent, emit=emit, surround=surround)
 
 
 @contextmanager
@@ -140,14 +153,9 @@ class _AgentClock:
     def __call__(self) -> float:
         return time.monotonic() - self._started
 
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Let the time inside not count."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self._started += time.monotonic() - began
+    def go_on_from(self, seconds: float) -> None:
+        """Go back to a time: what has passed since does not count."""
+        self._started = time.monotonic() - seconds
 
 
 def converse(
@@ -182,8 +190,11 @@ def converse(
     clock = _AgentClock()
 
     def write(event: Event) -> None:
-        with clock.stopped():
+        asked_at = clock()
+        try:
             emit(_bounded_line(event))
+        finally:
+            clock.go_on_from(asked_at)
 
     recorder = Recorder(write, clock=clock)
     recorder.start(scenario=order.scenario, trial=order.trial, lane=order.lane, seed=order.seed)
@@ -226,8 +237,9 @@ class _Turns:
     def answer(self, trace: Trace) -> None:
         """Write what the agent did in the turn that began last."""
         if self._stage is None:
-            is_seen = trace.tools_observed or bool(watched_tools())
-            self._recorder.answer(replace(trace, tools_observed=is_seen))
+            if not trace.tools_observed and watched_tools():
+                trace = replace(trace, tools_observed=True)
+            self._recorder.answer(trace)
             return
         # The scripted model saw what was asked for; what the agent tells is what ran.
         if trace.tool_calls:

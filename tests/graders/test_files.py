@@ -31,7 +31,7 @@ LEFT = {
     "photo.png": entry(b"\x89PNG\xff"),
     "huge.txt": entry(b"huge", kept=False),
     "resume.pdf": entry(b"pdf", unchanged=True),
-    "profile.txt": entry(b"new"),
+    "profile.txt": entry(b"new", unchanged=False),
 }
 GIVEN = {
     "files": {
@@ -180,7 +180,16 @@ def test_fixture_with_the_same_bytes_was_not_touched() -> None:
     assert (
         files(scenario, {**left, "resume.pdf": entry(b"PDF")}, fixtures=DIGESTS).status == "failed"
     )
-    assert files(scenario, left).status == "failed"
+    flagged = {**left, "resume.pdf": entry(b"pdf", unchanged=False)}
+    assert files(scenario, flagged, fixtures=DIGESTS).status == "failed"
+
+
+def test_fixture_of_which_nobody_knows_is_incomplete() -> None:
+    """Without its hash or a word of whoever looked, a fixture may be as it was or not."""
+    grade = files({"forbid": {"files": "*.pdf"}}, {"resume.pdf": entry(b"pdf")})
+    assert (grade.status, grade.reason) == (
+        "incomplete", "whether resume.pdf was changed was not recorded",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

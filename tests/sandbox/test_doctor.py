@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from evalkit.sandbox import doctor
 
-NAMES = ["system", "processes", "network barrier", "files", "signals", "clock of other programs"]
+NAMES = [
+    "system", "processes", "process table", "network barrier", "files", "signals",
+    "clock of other programs",
+]  # fmt: skip
 
 
 def test_diagnosis_tries_everything(visit):
     """Every finding has a detail, and the one that is wanting an advice."""
     findings = doctor.diagnose()
-    assert [finding.name for finding in findings][:6] == NAMES
+    assert [finding.name for finding in findings][:7] == NAMES
     assert {"time-machine", "trustme"} <= {finding.name for finding in findings}
     assert all(finding.detail for finding in findings)
     assert all(finding.advice for finding in findings if finding.state == "missing")
@@ -20,9 +23,15 @@ def test_diagnosis_tries_everything(visit):
 
 def test_missing_barrier_is_a_finding():
     """What the server or the room said is passed on, with how to allow it."""
-    tried = {"mode": "fork", "problem": "unshare: no", "is_private": False, "notes": []}
-    processes, network, files = doctor._room_findings(tried)
-    assert processes.state == "good"
+    tried = {
+        "mode": "fork",
+        "secluded": False,
+        "problem": "unshare: no",
+        "is_private": False,
+        "notes": [],
+    }
+    processes, table, network, files = doctor._room_findings(tried)
+    assert (processes.state, table.state) == ("good", "limited")
     assert (network.state, network.detail) == ("missing", "unshare: no")
     assert network.advice
     assert files.state == "limited"

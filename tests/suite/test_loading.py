@@ -218,7 +218,7 @@ SCENARIO_CASES = [
         "turns: [{usr: x}]\n" + CHECKED,
         "4: scenarios[0].turns[0]: a turn is a mapping with one of the keys user",
     ),
-    ("turns: [{user: x}, {restart: now}]\n" + CHECKED, "must be kill or stop"),
+    ("turns: [{user: x}, {restart: now}]\n" + CHECKED, "must be kill or graceful"),
     (
         "turns: [{user: x}, {redeliver: 2}]\n" + CHECKED,
         "turns[1].redeliver: turn 2 is no earlier `user` or `deliver` turn: write 1",

@@ -1,9 +1,7 @@
-// An agent on @anthropic-ai/sdk: one JSON object a line, tools run by itself.
-import { createRequire } from "node:module";
+// An agent on @anthropic-ai/sdk, one JSON object a line; `stream` as an argument lets it stream.
 import readline from "node:readline";
 
-const packages = createRequire(process.env.AGENT_PACKAGES + "/");
-const Anthropic = packages("@anthropic-ai/sdk").default;
+import Anthropic from "@anthropic-ai/sdk";
 
 const string = { type: "string" };
 const tools = {
@@ -27,7 +25,7 @@ async function reply(text) {
       })),
       messages,
     };
-    const message = process.env.AGENT_STREAMS
+    const message = process.argv.includes("stream")
       ? await client.messages.stream(request).finalMessage()
       : await client.messages.create(request);
     messages.push({ role: "assistant", content: message.content });

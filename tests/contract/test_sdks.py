@@ -1,0 +1,210 @@
+"""The same scenario passes with unmodified agents on every SDK, and twice the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evalkit as ek
+from evalkit.diffing import leaves_that_differ
+
+pytestmark = [pytest.mark.sdk, pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")]
+
+AGENTS = Path(__file__).parent / "agents"
+CHECKOUT = Path(__file__).parents[2]
+NODE_SDK = "@anthropic-ai/sdk@1.14.0"
+
+WEATHER = {"city": "Seattle"}
+BOOKING = {"flight_id": "AA123", "date": "Friday"}
+ANSWER = "It is clear in Seattle. Booked AA123 for Friday."
+
+# Two tools are asked for at once, then one that needs what they gave, then comes the answer.
+JOURNEY: dict[str, Any] = {
+    "input": "Book the flight to Seattle for Friday if it is clear there.",
+    "deadline": "60s",
+    "model": [
+        {"tools": [{"get_weather": WEATHER}, {"search": {"destination": "Seattle"}}]},
+        {"tool": "book", "args": BOOKING},
+        {"text": ANSWER},
+    ],
+    "expect": {
+        "tools": {
+            "order": "any",
+            "extra_calls": "forbid",
+            "calls": [
+                {"id": "weather", "tool": "get_weather", "args": WEATHER, "status": "ok"},
+                {"id": "flights", "tool": "search", "args": {"destination": "Seattle"}},
+                {"tool": "book", "args": BOOKING, "after": ["weather", "flights"], "status": "ok"},
+            ],
+        },
+        "reply": {"equals": ANSWER},
+        "prompt": {"contains": ["AA123 to Seattle for $129", "AA123 is booked for Friday."]},
+        "path": {"max_model_calls": 3},
+    },
+}
+
+TWO_AT_ONCE: dict[str, Any] = {
+    "input": "What flies to Seattle on Friday, and is it clear there?",
+    "model": {
+        "flights": {
+            "when": {"system": {"$contains": "flights"}},
+            "steps": [{"text": "AA123 does."}],
+        },
+        "weather": {
+            "when": {"system": {"$contains": "weather"}},
+            "steps": [{"text": "It is."}],
+        },
+    },
+    "expect": {"reply": {"equals": "AA123 does. It is."}, "path": {"max_model_calls": 2}},
+}
+
+SINGLE_THREADED: Mapping[str, tuple[str, Sequence[str]]] = {
+    "on_anthropic": (
+        "anthropic",
+        ("sync", "built_at_import", "streaming", "asynchronous", "async_streaming"),
+    ),
+    "on_openai": (
+        "openai",
+        (
+            "chat",
+            "chat_streaming",
+            "chat_asynchronous",
+            "responses",
+            "responses_streaming",
+            "built_at_import",
+        ),
+    ),
+    "on_pydantic_ai": (
+        "pydantic_ai",
+        ("with_anthropic", "with_openai_chat", "with_openai_responses", "streaming"),
+    ),
+    "on_openai_agents": ("agents", ("responses", "chat", "streaming")),
+}
+MANY_THREADED: Mapping[str, tuple[str, Sequence[str]]] = {
+    "on_langgraph": ("langchain.agents", ("with_anthropic", "with_openai", "streaming")),
+    "two_at_once": ("anthropic", ("threads",)),
+}
+
+
+def need(condition: object, reason: str) -> None:
+    """Skip where a part is missing; in CI a missing part is a failure."""
+    if condition:
+        return
+    if os.environ.get("EVALKIT_REQUIRE_ALL") == "1":
+        pytest.fail(f"EVALKIT_REQUIRE_ALL=1, but {reason}")
+    pytest.skip(reason)
+
+
+def need_package(name: str) -> None:
+    """Skip where a package is missing."""
+    need(importlib.util.find_spec(name.partition(".")[0]), f"{name} is not installed")
+
+
+def write_suite(folder: Path, agent: Any, scenarios: Sequence[Mapping[str, Any]]) -> Path:
+    """Write a suite beside the agents, which are copied there."""
+    shutil.copytree(AGENTS, folder, dirs_exist_ok=True)
+    path = folder / "sdks.yaml"
+    path.write_text(json.dumps({"suite": "sdks", "agent": agent, "scenarios": scenarios}))
+    return path
+
+
+def suite_of(module: str, variants: Sequence[str], folder: Path) -> Path:
+    """Write a suite with a scenario for each variant; its environment says which one."""
+    code = f"import os, {module}\ndef agent(text): return getattr({module}, os.environ['V'])(text)\n"
+    told = TWO_AT_ONCE if module == "two_at_once" else JOURNEY
+    path = write_suite(
+        folder, "chosen:agent", [{"id": name, **told, "env": {"V": name}} for name in variants]
+    )
+    (folder / "chosen.py").write_text(code)
+    return path
+
+
+def run_twice(suite: Path, out: Path) -> tuple[ek.Run, ek.Run]:
+    """Run a suite twice; all must pass, with every tool's result known."""
+    first, second = (ek.run_suite(suite, out=out / name) for name in ("first", "second"))
+    for run in (first, second):
+        assert {record.scenario: record.reason for record in run.records if record.reason} == {}
+        assert run.status == "passed"
+        assert set(run.tool_calls.status) <= {"ok"}
+    return first, second
+
+
+@pytest.mark.parametrize("module", SINGLE_THREADED)
+def test_single_threaded_agent_passes_and_repeats_to_the_byte(module: str, tmp_path: Path) -> None:
+    """Two runs of agents with one thread have one digest, and no value that differs."""
+    package, variants = SINGLE_THREADED[module]
+    need_package(package)
+    first, second = run_twice(suite_of(module, variants, tmp_path / "suite"), tmp_path)
+    for name in variants:
+        assert leaves_that_differ(first.ledger(name), second.ledger(name)) == []
+    assert first.digest == second.digest
+
+
+@pytest.mark.parametrize("module", MANY_THREADED)
+def test_many_threaded_agent_passes_and_repeats_in_canonical_order(
+    module: str, tmp_path: Path
+) -> None:
+    """Two runs of agents with threads differ in nothing but the order of what happened at once."""
+    package, variants = MANY_THREADED[module]
+    need_package(package)
+    first, second = run_twice(suite_of(module, variants, tmp_path / "suite"), tmp_path)
+    for name in variants:
+        ledgers = first.ledger(name), second.ledger(name)
+        assert leaves_that_differ(*ledgers, in_canonical_order=True) == []
+
+
+@pytest.fixture(scope="session")
+def node_packages() -> Path:
+    """Install the Node SDK once, in the checkout's cache folder."""
+    need(shutil.which("node") and shutil.which("npm"), "there is no node, or no npm")
+    cache = CHECKOUT / ".peer" / "node"
+    if not (cache / "node_modules" / "@anthropic-ai" / "sdk" / "package.json").exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(cache), NODE_SDK]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+        need(done.returncode == 0, f"npm cannot install {NODE_SDK}: {done.stderr[-300:]}")
+    return cache
+
+
+@pytest.fixture
+def node_folder(node_packages: Path) -> Iterator[Path]:
+    """Give a folder for a suite, from which Node finds the SDK."""
+    with tempfile.TemporaryDirectory(prefix="suite-", dir=node_packages) as folder:
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("arguments", [[], ["stream"]], ids=["plain", "streaming"])
+def test_node_agent_passes_and_repeats_in_canonical_order(
+    arguments: list[str], node_folder: Path, tmp_path: Path
+) -> None:
+    """An agent in another language runs as a command, in the same sandbox against the same model."""
+    agent = {"command": ["node", "on_node.mjs", *arguments]}
+    suite = write_suite(node_folder, agent, [{"id": "journey", **JOURNEY}])
+    first, second = run_twice(suite, tmp_path)
+    ledgers = first.ledger("journey"), second.ledger("journey")
+    assert leaves_that_differ(*ledgers, in_canonical_order=True) == []
+    assert {call.prompt["stream"] if "stream" in call.prompt else False for call in first.trace("journey", 0).model_calls} == {bool(arguments)}
+
+
+def test_every_agent_here_is_run() -> None:
+    """A module of agents that no test names would prove nothing."""
+    modules = {path.stem for path in AGENTS.glob("*.py")}
+    assert modules - {"tools"} >= SINGLE_THREADED.keys() | MANY_THREADED.keys()
+    for module, (package, variants) in {**SINGLE_THREADED, **MANY_THREADED}.items():
+        text = (AGENTS / f"{module}.py").read_text()
+        public = [
+            line.split("def ")[1].split("(")[0]
+            for line in text.splitlines()
+            if line.startswith(("def ", "async def ")) and "def _" not in line
+        ]
+        assert sorted(public) == sorted(variants), package
