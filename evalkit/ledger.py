@@ -17,11 +17,11 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date, time
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import orjson
 
@@ -48,19 +48,21 @@ _OPTIONS: Final = (
 """Both encoders must agree about what JSON has no word for, so :func:`_as_json` decides."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that happened in a trial."""
+_NOTHING: Final[Mapping[str, JSON]] = {}
+
+
+class Event(NamedTuple):
+    """One thing that happened in a trial; a named tuple, because a run makes very many."""
 
     seq: int
     """Position in the trial, from 1."""
     kind: EventKind
-    data: Mapping[str, JSON] = field(default_factory=dict)
+    data: Mapping[str, JSON] = _NOTHING
     span: str = ""
     """Id of the span (a model call, a tool call, a turn) that the event belongs to."""
     parent: str = ""
     """Id of the enclosing span; empty at the root."""
-    real: Mapping[str, JSON] = field(default_factory=dict)
+    real: Mapping[str, JSON] = _NOTHING
     """Real times and durations: recorded, but in no digest."""
 
 
@@ -199,12 +201,12 @@ def parse_event(line: bytes) -> Event:
     if not isinstance(record, dict) or record.get("kind") not in KINDS:
         raise ValueError(f"not an event of a ledger: {line[:80]!r}")
     event = Event(
-        seq=int(record["seq"]),
-        kind=record["kind"],
-        data=record["data"],
-        span=record.get("span", ""),
-        parent=record.get("parent", ""),
-        real=record.get("real", {}),
+        int(record["seq"]),
+        record["kind"],
+        record["data"],
+        record.get("span", ""),
+        record.get("parent", ""),
+        record.get("real", _NOTHING),
     )
     if not (isinstance(event.data, dict) and isinstance(event.real, dict)):
         raise ValueError("`data` and `real` of an event must be objects")

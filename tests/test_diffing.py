@@ -174,7 +174,7 @@ def _parallel(order: Sequence[int], *, ids: str) -> list[Event]:
             add("tool_call", f"tool:{call}", call=call, asked_by=number, id=f"{ids}{call}",
                 name="t", args=args)  # fmt: skip
     events += [Event(0, "reply", {"text": "all done"}), Event(0, "trial_end", {})]
-    return [replace(event, seq=seq) for seq, event in enumerate(events, start=1)]
+    return [event._replace(seq=seq) for seq, event in enumerate(events, start=1)]
 
 
 @pytest.mark.parametrize("order", [(1, 0, 0, 1), (0, 0, 1, 1), (1, 1, 0, 0), (0, 1, 1, 0)])
@@ -210,7 +210,7 @@ def test_canonical_order_counts_calls_at_the_tool_apart() -> None:
             Event(0, "tool_call", {**asked[n].data, "call": place, "at": "tool"}, f"ran:{place}")
             for place, n in enumerate(order)
         ]
-        ledgers.append([replace(event, seq=n) for n, event in enumerate(asked + ran, start=1)])
+        ledgers.append([event._replace(seq=n) for n, event in enumerate(asked + ran, start=1)])
     assert first_difference(*ledgers) is not None
     assert first_difference(*ledgers, in_canonical_order=True) is None
 

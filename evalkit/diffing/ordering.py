@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from evalkit.ledger import JSON, Event, encode
@@ -191,7 +190,7 @@ class _Renumbering:
             self._name("span", one) if one else "" for one in (event.span, event.parent)
         )
         data = _renamed(event, self._name)
-        return replace(event, seq=seq, data=data, span=span, parent=parent)
+        return event._replace(seq=seq, data=data, span=span, parent=parent)
 
     def _name(self, space: str, old: Any) -> JSON:
         names = self._names.setdefault(space, {})

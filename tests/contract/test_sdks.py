@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
@@ -120,7 +121,9 @@ def write_suite(folder: Path, agent: Any, scenarios: Sequence[Mapping[str, Any]]
 
 def suite_of(module: str, variants: Sequence[str], folder: Path) -> Path:
     """Write a suite with a scenario for each variant; its environment says which one."""
-    code = f"import os, {module}\ndef agent(text): return getattr({module}, os.environ['V'])(text)\n"
+    code = (
+        f"import os, {module}\ndef agent(text): return getattr({module}, os.environ['V'])(text)\n"
+    )
     told = TWO_AT_ONCE if module == "two_at_once" else JOURNEY
     path = write_suite(
         folder, "chosen:agent", [{"id": name, **told, "env": {"V": name}} for name in variants]
@@ -130,12 +133,15 @@ def suite_of(module: str, variants: Sequence[str], folder: Path) -> Path:
 
 
 def run_twice(suite: Path, out: Path) -> tuple[ek.Run, ek.Run]:
-    """Run a suite twice; all must pass, with every tool's result known."""
+    """Run a suite twice; all must pass, every tool's result be known, streams be streams."""
     first, second = (ek.run_suite(suite, out=out / name) for name in ("first", "second"))
     for run in (first, second):
         assert {record.scenario: record.reason for record in run.records if record.reason} == {}
         assert run.status == "passed"
         assert set(run.tool_calls.status) <= {"ok"}
+        for record in run.records:
+            calls = [one for one in run.ledger(record.scenario) if one.kind == "model_call"]
+            assert {one.data["stream"] for one in calls} == {"streaming" in record.scenario}
     return first, second
 
 
@@ -183,28 +189,24 @@ def node_folder(node_packages: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize("arguments", [[], ["stream"]], ids=["plain", "streaming"])
+@pytest.mark.parametrize("name", ["plain", "streaming"])
 def test_node_agent_passes_and_repeats_in_canonical_order(
-    arguments: list[str], node_folder: Path, tmp_path: Path
+    name: str, node_folder: Path, tmp_path: Path
 ) -> None:
-    """An agent in another language runs as a command, in the same sandbox against the same model."""
-    agent = {"command": ["node", "on_node.mjs", *arguments]}
-    suite = write_suite(node_folder, agent, [{"id": "journey", **JOURNEY}])
+    """An agent in another language runs as a command, in the same sandbox and against the model."""
+    agent = {"command": ["node", "on_node.mjs", name]}
+    suite = write_suite(node_folder, agent, [{"id": name, **JOURNEY}])
     first, second = run_twice(suite, tmp_path)
-    ledgers = first.ledger("journey"), second.ledger("journey")
+    ledgers = first.ledger(name), second.ledger(name)
     assert leaves_that_differ(*ledgers, in_canonical_order=True) == []
-    assert {call.prompt["stream"] if "stream" in call.prompt else False for call in first.trace("journey", 0).model_calls} == {bool(arguments)}
 
 
 def test_every_agent_here_is_run() -> None:
-    """A module of agents that no test names would prove nothing."""
-    modules = {path.stem for path in AGENTS.glob("*.py")}
-    assert modules - {"tools"} >= SINGLE_THREADED.keys() | MANY_THREADED.keys()
-    for module, (package, variants) in {**SINGLE_THREADED, **MANY_THREADED}.items():
-        text = (AGENTS / f"{module}.py").read_text()
-        public = [
-            line.split("def ")[1].split("(")[0]
-            for line in text.splitlines()
-            if line.startswith(("def ", "async def ")) and "def _" not in line
-        ]
-        assert sorted(public) == sorted(variants), package
+    """A module of agents, or an agent in one, that no test names would prove nothing."""
+    tables = {**SINGLE_THREADED, **MANY_THREADED}
+    assert {path.stem for path in AGENTS.glob("*.py")} == {"tools", *tables}
+    for module, (_, variants) in tables.items():
+        tree = ast.parse((AGENTS / f"{module}.py").read_text())
+        functions = [n for n in tree.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+        public = {function.name for function in functions if not function.name.startswith("_")}
+        assert public == set(variants)

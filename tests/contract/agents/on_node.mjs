@@ -1,4 +1,4 @@
-// An agent on @anthropic-ai/sdk, one JSON object a line; `stream` as an argument lets it stream.
+// An agent on @anthropic-ai/sdk, one JSON object a line; its argument says whether it streams.
 import readline from "node:readline";
 
 import Anthropic from "@anthropic-ai/sdk";
@@ -25,7 +25,7 @@ async function reply(text) {
       })),
       messages,
     };
-    const message = process.argv.includes("stream")
+    const message = process.argv[2] === "streaming"
       ? await client.messages.stream(request).finalMessage()
       : await client.messages.create(request);
     messages.push({ role: "assistant", content: message.content });

@@ -82,7 +82,9 @@ def _first(text: str) -> list[Any]:
 
 
 def _chat_request(messages: list[Any]) -> dict[str, Any]:
-    told = [{"type": "function", "function": {**_told(name), "strict": True}} for name in tools.TOOLS]
+    told = [
+        {"type": "function", "function": {**_told(name), "strict": True}} for name in tools.TOOLS
+    ]
     return {"model": tools.MODEL["openai"], "messages": messages, "tools": told}
 
 
