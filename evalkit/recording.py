@@ -56,8 +56,8 @@ class Recorder:
     ) -> None:
         """Write one event; threads of an agent may do so at the same time."""
         with self._lock:
-            times = {} if self._clock is None else {"at_s": round(self._clock(), 6)}
-            self._emit(Event(self._seq + 1, kind, data, span, "", {**times, **(real or {})}))
+            at = {} if self._clock is None else {"at_s": round(self._clock(), 6)}
+            self._emit(Event(self._seq + 1, kind, data, span, "", {**at, **real} if real else at))
             self._seq += 1  # what could not be written leaves no gap
 
     def start(self, *, scenario: str, trial: int, lane: str, seed: int | None = None) -> None:
@@ -126,7 +126,7 @@ class Recorder:
         """Write a request to a model, and what came back."""
         asked = {"call": number, "turn": turn, "model": call.model, "prompt": call.prompt}
         self.event("model_call", asked, span=call.span_id)
-        usage = None if call.usage is None else _used(call.usage)
+        usage = call.usage and _known({name: getattr(call.usage, name) for name in _USAGE})
         said = {"call": number, "status": call.status, "reply": call.reply}
         extra = _known({"usage": usage, "finish_reason": call.finish_reason or None})
         real = _known({"duration_s": call.duration_s})
@@ -176,11 +176,6 @@ def _span_data(span: Span) -> dict[str, JSON]:
         "documents": [asdict(document) for document in span.documents],
         "parent_id": span.parent_id,
     }
-
-
-def _used(usage: Usage) -> dict[str, JSON]:
-    """Give what is known of a usage, faster than ``asdict`` does."""
-    return _known({name: getattr(usage, name) for name in _USAGE})
 
 
 def _known(values: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -369,11 +364,10 @@ class _TraceReader:
 
     def trace(self) -> Trace:
         """Give the trace of all events read."""
-        asked = self._calls_at("wire")
         return Trace(
             turns=tuple(self.turns),
             tool_calls=self._made_calls(),
-            asked_calls=asked if self.watched else (),
+            asked_calls=self._calls_at("wire") if self.watched else (),
             watched_tools=self.watched,
             model_calls=tuple(self.model_calls[number] for number in sorted(self.model_calls)),
             spans=tuple(self.spans),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +191,7 @@ def test_canonical_order_keeps_what_matters() -> None:
     at = next(i for i, event in enumerate(one) if event.kind == "tool_call")
     args = {**one[at].data["args"], "id": "stolen"}
     for change in ({"args": args}, {"name": "other"}):
-        other = [*one[:at], replace(one[at], data={**one[at].data, **change}), *one[at + 1 :]]
+        other = [*one[:at], one[at]._replace(data={**one[at].data, **change}), *one[at + 1 :]]
         assert first_difference(one, other, in_canonical_order=True) is not None
     replies = [Event(1, "reply", {"text": text}) for text in "ab"]
     assert first_difference(replies, replies[::-1], in_canonical_order=True) is not None

@@ -19,7 +19,7 @@ OWN = {"[0].data.scenario", "[0].data.seed"}
 
 
 def _run(suite: Path, out: Path, *, agent: str | None = None) -> Run:
-    return run_suite(suite, lane="contract", network_barrier="none", out=out, agent=agent)
+    return run_suite(suite, lane="contract", out=out, agent=agent)
 
 
 @pytest.mark.parametrize("name", ["travel", "travel_faults"])

@@ -119,7 +119,7 @@ def _responses(text: str, ask: Callable[[list[Any]], Any]) -> str:
 
 
 def _response_request(items: list[Any]) -> dict[str, Any]:
-    told = [{"type": "function", **_told(name), "strict": True} for name in tools.TOOLS]
+    told = [{"type": "function", **_told(name)} for name in tools.TOOLS]
     return {
         "model": tools.MODEL["openai"],
         "instructions": tools.SYSTEM,
@@ -130,4 +130,9 @@ def _response_request(items: list[Any]) -> dict[str, Any]:
 
 def _told(name: str) -> dict[str, Any]:
     description = tools.TOOLS[name].__doc__
-    return {"name": name, "description": description, "parameters": tools.parameters(name)}
+    return {
+        "name": name,
+        "description": description,
+        "parameters": tools.parameters(name),
+        "strict": True,
+    }
