@@ -4,13 +4,16 @@ A map of the package, top down:
 
 ================  ============================================================
 ``run``           suite x agent x trials -> graded run; grading again
+``drafting``      a recorded trial -> a scenario
+``diffing``       where two trials differ
 ``reporting``     notebooks -> self-contained HTML
 ``importers``     other tools' traces -> a run
 ``results``       a run's directory and its DataFrames
-``graders``       truth, path, answer, component, and your own
+``graders``       truth, path, answer, component ... and your own
 ``trial``         one trial: the worker and who watches it
 ``agents``        how an agent is reached
-``sandbox``       fresh processes
+``sandbox``       fresh processes, in rooms of their own
+``gateway``       the scripted model
 ``stats``         rates, intervals, pass@k, pass^k: frames in, frames out
 ``suite``         the suite file: models, checks, hashes, JSON Schema
 ``trace``         what a trial did, as frozen records
@@ -27,7 +30,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evalkit import agents, errors, graders, stats
+    from evalkit import agents, diffing, drafting, errors, graders, stats
     from evalkit.grade import Grade
     from evalkit.graders import Trial, grader
     from evalkit.importers import import_run
@@ -53,6 +56,8 @@ __all__ = [
     "Turn",
     "Usage",
     "agents",
+    "diffing",
+    "drafting",
     "errors",
     "flakiness",
     "grade_run",

@@ -121,9 +121,7 @@ def write_suite(folder: Path, agent: Any, scenarios: Sequence[Mapping[str, Any]]
 
 def suite_of(module: str, variants: Sequence[str], folder: Path) -> Path:
     """Write a suite with a scenario for each variant; its environment says which one."""
-    code = (
-        f"import os, {module}\ndef agent(text): return getattr({module}, os.environ['V'])(text)\n"
-    )
+    code = f"def agent(text): return getattr({module}, os.environ['VARIANT'])(text)\n"
     told = TWO_AT_ONCE if module == "two_at_once" else JOURNEY
     scenarios = [{"id": name, **told, "env": {"VARIANT": name}} for name in variants]
     path = write_suite(folder, "chosen:agent", scenarios)
