@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick lint format type bench clean
+.PHONY: help install demo test quick lint format type bench test-newest clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -23,7 +23,7 @@ $(VENV)/bin/python:
 
 $(DEMO): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing evalkit and what its reports need into $(VENV): once, a minute or two" >&2
-	@$(INSTALL) -e '.[report]'
+	@$(INSTALL) -e '.[examples,report]'
 	@touch $@
 
 $(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
@@ -53,6 +53,11 @@ format: $(STAMP) ## let ruff put the code in order
 
 type: $(STAMP) ## mypy, strict
 	$(BIN)/mypy
+
+test-newest: | $(VENV)/bin/python ## the wire formats against the newest SDKs, in an environment of their own
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install -qq --disable-pip-version-check --upgrade -e '.[dev]'
+	.venv-newest/bin/python -m pytest -n $(WORKERS) tests/gateway tests/contract
 
 bench: $(STAMP) ## every benchmark at full size (long)
 	@for script in tests/benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script --full; done

@@ -1,6 +1,6 @@
 """The main job on the data that ships: run, grade, look at failures, render a report.
 
-Run it with ``python -m evalkit.examples.demo``; needs no model, key or network.
+Run it with ``python -m evalkit.examples.demo``; needs no key and no network.
 """
 
 from __future__ import annotations
@@ -13,11 +13,27 @@ from typing import Final
 import evalkit as ek
 from evalkit import shipped
 from evalkit.errors import EvalkitError, MissingDependency
+from evalkit.suite import AgentEntry
 from evalkit.summaries import run_text
 from evalkit.terminal import columns, printable
 
-AGENT: Final = "evalkit.examples.travel_rules"
+RULES: Final = "evalkit.examples.travel_rules"
 RECORDED: Final = ("good", "wrong_id", "looping", "forbidden")
+MISTAKES: Final = {
+    "wrong_id": "the-cheaper-one",
+    "no_weather_check": "rain-reaches-the-model",
+    "default_answer": "weather-only",
+    "looping": "ambiguous-needs-search",
+    "forgets_conversation": "the-cheaper-one",
+    "runs_tool_with_empty_args": "truncated-tool-json",
+    "fabricated_success": "overloaded",
+    "retries_forever": "overloaded",
+    "swallowed_error": "truncated-stream",
+    "ignores_stop_reason": "clean-early-end",
+    "guesses_on_timeout": "timeout",
+    "uncaught_error": "malformed-json",
+}
+"""Planted mistakes, and a scenario that catches each."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +67,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def demonstrate(*, out: str = "data/runs", reports: str = "reports") -> None:
-    """Show a good agent, four recorded ones, and one that fails now and then.
+    """Show a real agent offline, its planted mistakes, recorded ones, and a flaky agent.
 
     Parameters
     ----------
@@ -60,19 +76,45 @@ def demonstrate(*, out: str = "data/runs", reports: str = "reports") -> None:
     reports
         Folder for the report.
     """
-    suite = ek.load_suite(shipped.suite("travel"))
-    say("1. A rule-based travel agent, five scenarios, three trials each, fresh processes")
-    good = ek.run_suite(suite, agent=f"{AGENT}:agent", lane="live", n_trials=3, out=out)
-    say(run_text(good))
+    travel, faults = (ek.load_suite(shipped.suite(name)) for name in ("travel", "travel_faults"))
+    say("1. A real agent on the anthropic SDK, offline, against a scripted model: contract lane")
+    for suite in (travel, faults):
+        say(run_text(ek.run_suite(suite, out=out)))
 
-    say("2. Four recorded behaviours of a travel agent, imported and graded")
-    say(columns(recorded_behaviours(suite, out), head=("recording", "status", "what was wrong")))
+    say("2. The same agent with one planted mistake each")
+    mistaken = ek.run_suite(with_mistakes(travel, faults), out=out)
+    caught = (
+        (*r.scenario.split("--"), r.status, r.reason.partition("\n")[0]) for r in mistaken.records
+    )
+    say(columns(caught, head=("mistake", "scenario", "status", "what was wrong")))
 
-    say("3. The same agent with a fault that shows in some trials only")
-    run = ek.run_suite(suite, agent=f"{AGENT}:flaky", lane="live", n_trials=10, seed=1, out=out)
+    say("3. Four recorded behaviours of a travel agent, imported and graded")
+    say(columns(recorded_behaviours(travel, out), head=("recording", "status", "what was wrong")))
+
+    say("4. A rule-based agent that fails now and then: live lane, ten trials each")
+    flaky = f"{RULES}:flaky"
+    run = ek.run_suite(travel, agent=flaky, lane="live", n_trials=10, seed=1, out=out)
     say(run_text(run))
 
-    say(f"report  {printable(ek.render_report('pass_rates', run=run, out=reports))}")
+    for shown in (mistaken, run):
+        say(f"report  {printable(ek.render_report('pass_rates', run=shown, out=reports))}")
+
+
+def with_mistakes(*suites: ek.Suite) -> ek.Suite:
+    """Copy, for each mistake, the scenario that catches it."""
+    scenarios = {scenario.id: scenario for suite in suites for scenario in suite}
+    copies = tuple(
+        scenarios[name].model_copy(
+            update={
+                "id": f"{mistake}--{name}",
+                "env": {**scenarios[name].env, "TRAVEL_MISTAKE": mistake},
+            }
+        )
+        for mistake, name in MISTAKES.items()
+    )
+    agent = AgentEntry(python="evalkit.examples.travel.bugs:planted")
+    update = {"name": "travel-mistakes", "agent": agent, "scenarios": copies, "path": None}
+    return suites[0].model_copy(update=update)
 
 
 def recorded_behaviours(suite: ek.Suite, out: str) -> Iterator[tuple[str, str, str]]:

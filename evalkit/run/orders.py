@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +37,9 @@ class Orders:
         self._suite = suite
         self._manifest = manifest
         self._certificate = make_authority().certificate if self.is_staged else b""
-        self._env = server_environment() if self.is_staged else {}
+        # The home is named so that it can be hidden; in a trial it is another.
+        home = os.environ.get("HOME", "")
+        self._env = server_environment(home=home) if self.is_staged else {}
 
     @property
     def is_staged(self) -> bool:
@@ -48,9 +51,13 @@ class Orders:
         """What the server needs that trials are forked from."""
         if not self.is_staged:
             return None
+        return Surroundings(self._barrier, self._env, self._keep, self._certificate)
+
+    @cached_property
+    def _keep(self) -> tuple[str, ...]:
+        """Name the folders that an agent is imported from, wherever they lie."""
         folder = [self._suite.path.parent] if self._suite.path is not None else []
-        keep = tuple(str(path.resolve()) for path in (*folder, Path.cwd()))
-        return Surroundings(self._barrier, self._env, keep, self._certificate)
+        return tuple(str(path.resolve()) for path in (*folder, Path.cwd()))
 
     @property
     def _barrier(self) -> Barrier:
@@ -82,6 +89,7 @@ class Orders:
             seed=(self._manifest.seed, scenario.id, _FIRST_PROCESS),
             files=self._files(scenario),
             certificate=self._certificate,
+            keep=self._keep,
             spare=os.path.join(tempfile.gettempdir(), f"evalkit-{os.urandom(6).hex()}"),  # noqa: PTH118
         )
         return Staging(

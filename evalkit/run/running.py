@@ -11,19 +11,19 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from evalkit.agents import AgentRef
-from evalkit.errors import UsageError
-from evalkit.grade import Ending
+from evalkit.errors import LedgerError, TraceError, UsageError
+from evalkit.grade import Ending, Grade
 from evalkit.graders import grade_trial
 from evalkit.ledger import digest, event_line
 from evalkit.recording import ledger_of
 from evalkit.results import (
     Manifest,
-    PlannedScenario,
     Run,
     RunWriter,
     TrialRecord,
@@ -230,7 +230,12 @@ class _Runner:
         n_parallel: int | None,
         progress: bool | None,
     ) -> None:
-        self._suite = suite
+        self._name = suite.name
+        self._scenarios = {scenario.id: scenario for scenario in suite}
+        self._unbuilt = {
+            planned.id: unbuilt_parts(self._scenarios[planned.id], lane=manifest.lane)
+            for planned in manifest.plan
+        }
         self._manifest = manifest
         self._reference = reference
         self._viewer = TrialViewer(suite, manifest)
@@ -247,12 +252,13 @@ class _Runner:
             writer = open_writer()
             with _resumable(writer), self._bar(writer) as advance:
                 orders = [self._desk.order(*key) for key in writer.missing]
-                for order in filter(self._unbuilt, orders):
-                    self._skip(order, writer)
-                    advance()
                 # First trials of all scenarios come first: an interrupted run has seen them all.
-                able = [order for order in orders if not self._unbuilt(order)]
-                able.sort(key=lambda order: order.trial)
+                orders.sort(key=lambda order: order.trial)
+                able = [order for order in orders if not self._unbuilt[order.scenario]]
+                for order in orders:
+                    if self._unbuilt[order.scenario]:
+                        self._skip(order, writer)
+                        advance()
                 for finished in run_trials(able, ledger_path=_ledger_path(writer)):
                     writer.add(self._record(finished))
                     advance()
@@ -261,7 +267,7 @@ class _Runner:
     @contextmanager
     def _trials(self, agent: Any) -> Iterator[RunTrials]:
         """Load the agent, and give what runs its trials."""
-        if not any(map(self._can_run, self._manifest.plan)):
+        if all(self._unbuilt.values()):
             yield lambda orders, *, ledger_path: iter(())  # noqa: ARG005 - nothing is run
         elif self._manifest.isolation == "none":
             in_memory = agent is not None and not isinstance(agent, str)
@@ -274,15 +280,9 @@ class _Runner:
             with trials:
                 yield trials.run
 
-    def _can_run(self, planned: PlannedScenario) -> bool:
-        return not unbuilt_parts(self._suite.scenario(planned.id), lane=self._manifest.lane)
-
-    def _unbuilt(self, order: TrialOrder) -> tuple[str, ...]:
-        return unbuilt_parts(self._suite.scenario(order.scenario), lane=order.lane)
-
     def _skip(self, order: TrialOrder, writer: RunWriter) -> None:
         """Record a trial that this version cannot run; it must not measure something else."""
-        parts = ", ".join(self._unbuilt(order))
+        parts = ", ".join(self._unbuilt[order.scenario])
         ending = Ending("incomplete", "not_built", f"this version cannot run {parts} yet")
         unseen = Trace(tools_observed=False)
         events = ledger_of(
@@ -292,18 +292,43 @@ class _Runner:
         writer.add(self._record(finished), b"".join(map(event_line, events)))
 
     def _record(self, finished: FinishedTrial) -> TrialRecord:
+        """Grade a trial; one whose ledger cannot be read must not end the run."""
+        try:
+            return self._graded(finished)
+        except (LedgerError, TraceError) as error:
+            reason = f"its ledger cannot be read: {error}"
+            ending = replace(
+                finished.ending, status="incomplete", reason_code="ledger_broken", reason=reason
+            )
+            return self._told(finished.order, Trace(tools_observed=False), ending=ending)
+
+    def _graded(self, finished: FinishedTrial) -> TrialRecord:
         order, ending = finished.order, finished.ending
-        scenario = self._suite.scenario(order.scenario)
+        scenario = self._scenarios[order.scenario]
         trial = self._viewer.view(finished.events, scenario, trial=order.trial, ending=ending)
         ran = ending.reason_code != "not_built"
+        grades = grade_trial(trial, more=self._manifest.more_graders) if ran else ()
+        seen = digest(finished.events)
+        return self._told(order, trial.trace, ending=ending, grades=grades, digest=seen)
+
+    def _told(
+        self,
+        order: TrialOrder,
+        trace: Trace,
+        *,
+        ending: Ending,
+        grades: Sequence[Grade] = (),
+        digest: str = "",
+    ) -> TrialRecord:
+        scenario = self._scenarios[order.scenario]
         return trial_record(
             order.scenario,
             order.trial,
-            trial.trace,
+            trace,
             ending=ending,
-            grades=grade_trial(trial, more=self._manifest.more_graders) if ran else (),
+            grades=grades,
             seed=order.seed,
-            digest=digest(finished.events),
+            digest=digest,
             tags=tuple(scenario.tags),
             cluster=scenario.cluster or "",
         )
@@ -315,7 +340,7 @@ class _Runner:
         with tqdm(
             total=writer.manifest.n_planned,
             initial=len(writer.done),
-            desc=self._suite.name,
+            desc=self._name,
             unit="trial",
             disable=not self._progress,
             leave=False,

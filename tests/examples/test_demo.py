@@ -36,15 +36,19 @@ def test_each_recording_shows_its_own_fault() -> None:
 
 
 @pytest.mark.notebook
-def test_demo_leaves_runs_and_one_report(capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_leaves_runs_and_reports(capsys: pytest.CaptureFixture[str]) -> None:
     """It exits with 0, and nothing lies outside data/runs and reports."""
     assert demo.main([]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    assert "PASSED: 15 passed, 0 failed, 0 incomplete of 15 trials" in printed.out
+    assert "PASSED: 5 passed, 0 failed, 0 incomplete of 5 trials" in printed.out
+    assert "PASSED: 14 passed, 0 failed, 0 incomplete of 14 trials" in printed.out
+    for mistake, scenario in demo.MISTAKES.items():
+        assert re.search(rf"{mistake} +{scenario} +failed  \S", printed.out), mistake
     assert re.search(r"FAILED: \d+ passed, [1-9]\d* failed, 0 incomplete of 50", printed.out)
-    (report,) = Path("reports").iterdir()
-    assert f"report  {report}" in printed.out
+    reports = list(Path("reports").iterdir())
+    assert len(reports) == 2
+    assert all(f"report  {report}" in printed.out for report in reports)
     assert sorted(path.name for path in Path().iterdir()) == ["data", "reports"]
     assert [path.name for path in Path("data").iterdir()] == ["runs"]
 

@@ -41,6 +41,7 @@ gives_up_early             timeout                left_over_steps never asked fo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -247,3 +248,12 @@ PLANTED: Final = (
     gives_up_early,
 )
 """All of them."""
+
+
+def planted() -> StreamingTravelAgent:
+    """Make the agent with the mistake that the variable ``TRAVEL_MISTAKE`` names.
+
+    So that one suite can meet every mistake: each scenario names its own under ``env``.
+    """
+    named = {mistake.__name__: mistake for mistake in PLANTED}
+    return named[os.environ["TRAVEL_MISTAKE"]]()
