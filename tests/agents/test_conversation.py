@@ -118,7 +118,9 @@ def two_arguments(text: str, history: list[str]) -> str:
 
 
 @pytest.mark.parametrize(
-    "agent", [None, 3, "text", {"a": 1}, object(), NeedsArguments, two_arguments], ids=repr
+    "agent",
+    [None, 3, "text", {"a": 1}, object(), NeedsArguments, two_arguments],
+    ids=lambda agent: getattr(agent, "__name__", type(agent).__name__),
 )
 def test_what_is_no_agent_is_refused_before_anything_runs(agent: Any) -> None:
     """The error lists the forms that an agent may have."""
