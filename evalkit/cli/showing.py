@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -120,22 +120,54 @@ def _trial_lines(run: Run, scenario: str, trial: int) -> Iterator[str]:
 
 def _event_text(kind: str, data: Any) -> str:
     """Say in one line what an event tells; empty for what only machines need."""
-    match kind:
-        case "turn":
-            return one_line(f"user: {data['user']}")
-        case "reply":
-            return one_line(f"agent: {data['text']}")
-        case "tool_call":
-            asked = data.get("raw_args") if data["args"] is None else json.dumps(data["args"])
-            return one_line(f"{data['name']} {asked}")
-        case "tool_result":
-            return one_line(f"{data['status']}: {json.dumps(data['result'])}")
-        case "model_call":
-            return one_line(data["model"])
-        case "model_reply":
-            return one_line(f"{data['status']} {data.get('finish_reason', '')}")
-        case "log":
-            return one_line(data["text"])
-        case "trial_end":
-            return one_line(f"{data['status']} {data['reason']}")
-    return ""
+    tell = _TELLERS.get(kind)
+    return "" if tell is None else one_line(tell(data))
+
+
+def _tell_turn(data: Any) -> str:
+    if "advance_s" in data:
+        return f"the clock moves {data['advance_s']:g} s"
+    return f"user: {data['user']}"
+
+
+def _tell_call(data: Any) -> str:
+    asked = data.get("raw_args") if data["args"] is None else json.dumps(data["args"])
+    return f"{data['name']} {asked}{_where(data)}"
+
+
+def _tell_reply(data: Any) -> str:
+    said = json.dumps(data["reply"]) if data["reply"] is not None else ""
+    return f"{data['status']} {data.get('finish_reason', '')} {said}"
+
+
+def _tell_fault(data: Any) -> str:
+    return (
+        f"{data['fault']} (injected)" if data["injected"] else f"{data['fault']}: {data['reason']}"
+    )
+
+
+def _tell_http(data: Any) -> str:
+    if data["to"] == "outside":
+        places = ", ".join(data["destinations"]) or "not known where to"
+        return f"{data['n_refused']} connections to the outside refused: {places}"
+    return f"{data['method']} {data['path']}"
+
+
+def _where(data: Any) -> str:
+    """Tell what a tool itself told apart from what was seen on the wire."""
+    return " (ran)" if data.get("at") == "tool" else ""
+
+
+_TELLERS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "turn": _tell_turn,
+    "reply": lambda data: f"agent: {data['text']}",
+    "tool_call": _tell_call,
+    "tool_result": lambda data: f"{data['status']}: {json.dumps(data['result'])}{_where(data)}",
+    "model_call": lambda data: str(data["model"]),
+    "model_reply": _tell_reply,
+    "fault": _tell_fault,
+    "http": _tell_http,
+    "file": lambda data: f"{data['path']}, {data['size']} bytes",
+    "log": lambda data: str(data["text"]),
+    "trial_end": lambda data: f"{data['status']} {data['reason']}",
+}

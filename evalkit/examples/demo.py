@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Final
 
 import evalkit as ek
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         demonstrate(out=options.out, reports=options.reports)
     except MissingDependency as error:
-        sys.stderr.write(f"no report: {error}\n")
+        sys.stderr.write(f"demo: {error}\n")
         return 3
     except EvalkitError as error:
         sys.stderr.write(f"demo: {printable(error)}\n")
@@ -76,6 +77,8 @@ def demonstrate(*, out: str = "data/runs", reports: str = "reports") -> None:
     reports
         Folder for the report.
     """
+    if find_spec("anthropic") is None:
+        raise MissingDependency("anthropic", "examples")
     travel, faults = (ek.load_suite(shipped.suite(name)) for name in ("travel", "travel_faults"))
     say("1. A real agent on the anthropic SDK, offline, against a scripted model: contract lane")
     for suite in (travel, faults):

@@ -238,3 +238,33 @@ def test_closed_pipe_is_no_error() -> None:
     done = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert os.waitstatus_to_exitcode(0) == done.returncode
+
+
+def test_doctor_says_what_this_machine_can_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every finding has a state; the exit code says whether the contract lane can run."""
+    code = call(["doctor", "--json"])
+    findings = {one["name"]: one["state"] for one in json.loads(capsys.readouterr().out)}
+    assert findings["network barrier"] in {"good", "limited", "missing"}
+    assert code == (2 if "missing" in findings.values() else 0)
+    call(["doctor"])
+    assert "evalkit-lab" in capsys.readouterr().out
+
+
+def test_progress_shows_on_a_terminal_only() -> None:
+    """A bar on a terminal's stderr; the table on stdout stays as it is."""
+    terminal, end = os.openpty()
+    words = ["run", TRAVEL, "--lane", "live", "--agent", RULES_AGENT, "--trials", "5"]
+    done = subprocess.run(
+        [sys.executable, "-m", "evalkit.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=end,
+        check=True,
+        timeout=120,
+    )
+    os.close(end)
+    shown = os.read(terminal, 100_000)
+    os.close(terminal)
+    assert b"travel-support" in shown
+    assert b"trial/s" in shown
+    assert b"25 passed" in done.stdout
+    assert b"\r" not in done.stdout

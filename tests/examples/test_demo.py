@@ -61,7 +61,7 @@ def test_demo_without_the_report_extra_names_it(
     assert demo.main(["--out", "r"]) == 3
     printed = capsys.readouterr()
     assert "FAILED: " in printed.out
-    assert printed.err.startswith("no report: ")
+    assert printed.err.startswith("demo: ")
     assert 'pip install "evalkit-lab[report]"' in printed.err
 
 

@@ -28,9 +28,16 @@ WITHOUT_REPORT: Mapping[str, tuple[str, ...]] = {
         "        importlib.import_module(module.name)\n",
     ),
     "demo": ("-m", "evalkit.examples.demo"),
+    "run": (
+        "-c",
+        "import evalkit as ek\n"
+        "from evalkit import shipped\n"
+        "agent = 'evalkit.examples.travel_rules:agent'\n"
+        "ek.run_suite(shipped.suite('travel'), agent=agent, lane='live')\n",
+    ),
     "report": ("-m", "evalkit.cli", "report", "pass_rates", "--run", "data/runs"),
 }
-"""What is tried, in this order, before the extra ``report`` is installed."""
+"""What is tried, in this order, before any extra is installed."""
 
 
 class Done(NamedTuple):
@@ -113,7 +120,7 @@ def _build(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """Install the wheel into a fresh environment: bare first, then with its reports."""
+    """Install the wheel into a fresh environment: bare first, then with two extras."""
 
     def make(folder: Path) -> None:
         must([sys.executable, "-m", "venv", str(folder)], cwd=folder)
@@ -127,7 +134,7 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
         bare = Installed(folder, {})
         before = {name: bare.python(*words, cwd=empty) for name, words in WITHOUT_REPORT.items()}
         (folder / "before.json").write_text(json.dumps(before))
-        must([*pip, f"{wheel}[report]"], cwd=folder)
+        must([*pip, f"{wheel}[examples,report]"], cwd=folder)
 
     folder = made_once(tmp_path_factory, "installed", make)
     before = json.loads((folder / "before.json").read_text())

@@ -65,6 +65,27 @@ def test_good_agent_passes(suite: ek.Suite, tmp_path: Path, isolation: Any) -> N
     assert list(done.grades.grader[:3]) == ["truth", "path", "answer"]
 
 
+@pytest.mark.parametrize("isolation", ["process", "none"])
+def test_a_trial_whose_ledger_cannot_be_read_is_incomplete(
+    suite: ek.Suite, tmp_path: Path, isolation: Any
+) -> None:
+    """An agent that breaks its own records loses its trial, and no other."""
+
+    def agent(text: str) -> ek.Trace:
+        trace = good(text)
+        for call in trace.tool_calls:
+            object.__setattr__(call, "status", "made up")
+        return trace
+
+    done = run(suite, agent, tmp_path, isolation=isolation)
+    broken, other = done.records
+    assert (broken.status, broken.reason_code) == ("incomplete", "ledger_broken")
+    assert "made up" in broken.reason
+    assert broken.grades == ()
+    assert other.status == "passed"
+    assert done.is_finished
+
+
 def test_same_seed_same_digest(suite: ek.Suite, tmp_path: Path) -> None:
     """Two runs of the same thing have one digest, in processes or not."""
 
