@@ -92,9 +92,12 @@ class Grade:
 
     def __post_init__(self) -> None:
         value = _number(self.grader, self.value)
-        object.__setattr__(self, "value", value)
-        object.__setattr__(self, "passed", _verdict(self.grader, value, self.passed))
-        if not self.reason_code:
+        passed = _verdict(self.grader, value, self.passed)
+        if value is not self.value:
+            object.__setattr__(self, "value", value)
+        if passed is not self.passed:
+            object.__setattr__(self, "passed", passed)
+        if not (self.reason_code or passed):
             object.__setattr__(self, "reason_code", _CODE_OF[self.status])
         if self.reason_code not in REASON_CODES:
             raise GraderError(f"{self.grader}: unknown reason code {self.reason_code!r}")
@@ -130,8 +133,8 @@ def _number(grader: str, value: object) -> float | None:
     """Give a grade's value as Python's own number; numpy's would not survive a file."""
     if value is None:
         return None
-    # Asking for float first spares nearly all grades the slow question for any number.
-    number = float(value) if isinstance(value, float | Real) else math.nan
+    # Most are floats; asking for any kind of number takes longer.
+    number = float(value) if type(value) is float or isinstance(value, Real) else math.nan
     if not 0.0 <= number <= 1.0:
         raise GraderError(f"{grader}: value {value!r} lies outside [0, 1]")
     return number

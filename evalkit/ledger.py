@@ -135,17 +135,28 @@ def _plain(value: JSON, depth: int) -> JSON:
     return _plain(_as_json(value), depth - 1)
 
 
+# Tuples, because `str | int` would be built anew at each of very many calls.
+_FINITE: Final = (str, int, type(None))
+_LISTS: Final = (list, tuple)
+
+
 def _has_non_finite(value: JSON) -> bool:
     """Say whether a value that orjson has encoded holds a ``NaN`` or an infinity."""
-    if value is None or isinstance(value, str | int):
-        return False
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, dict):
-        return any(map(_has_non_finite, value.values()))
-    if isinstance(value, list | tuple):
-        return any(map(_has_non_finite, value))
-    return _has_non_finite(_as_json(value))
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, _FINITE):
+            continue
+        if isinstance(one, float):
+            if not math.isfinite(one):
+                return True
+        elif isinstance(one, dict):
+            pending.extend(one.values())
+        elif isinstance(one, _LISTS):
+            pending.extend(one)
+        else:
+            pending.append(_as_json(one))
+    return False
 
 
 def _as_json(value: object) -> JSON:

@@ -145,6 +145,7 @@ def _runs(suites: list[Any], options: dict[str, Any]) -> Iterator[Run]:
             scenarios=options["scenarios"],
             n_parallel=options["parallel"],
             isolation=options["isolation"],
+            network_barrier=options["network_barrier"],
             graders=options["graders"],
             out=options["out"],
         )

@@ -35,6 +35,7 @@ class Orders:
 
     def __init__(self, suite: Suite, manifest: Manifest) -> None:
         self._suite = suite
+        self._scenarios = {scenario.id: scenario for scenario in suite}
         self._manifest = manifest
         self._certificate = make_authority().certificate if self.is_staged else b""
         # The home is named so that it can be hidden; in a trial it is another.
@@ -66,7 +67,7 @@ class Orders:
 
     def order(self, scenario_id: str, trial: int) -> TrialOrder:
         """Write the order of one trial."""
-        scenario = self._suite.scenario(scenario_id)
+        scenario = self._scenarios[scenario_id]
         return TrialOrder(
             scenario=scenario_id,
             trial=trial,

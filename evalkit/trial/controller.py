@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import random
 import signal
 import time
 from collections import deque
@@ -220,34 +221,35 @@ class _Flight:
             return 0
         *lines, rest = b"".join(self._pieces).split(b"\n")
         self._pieces = [rest]
-        for line in lines:
-            if line != ACKNOWLEDGE:
-                self._receive_line(line)
+        self._write(b"".join(self._taken(line) for line in lines if line != ACKNOWLEDGE))
         return lines.count(ACKNOWLEDGE)
 
-    def _receive_line(self, line: bytes) -> None:
+    def _taken(self, line: bytes) -> bytes:
+        """Take in one line; give what of it goes to the ledger."""
         try:
             event = parse_event(line)
+            if event.kind == "trial_end":
+                self._told = ending_of([event])  # what the agent printed comes before it
         except (ValueError, KeyError, TypeError) as error:
-            self._broken = self._broken or str(error)
-            return
+            self._broken = self._broken or repr(error)
+            return b""
         if event.seq != len(self._events) + 1:
             self._broken = self._broken or f"event {event.seq} follows {len(self._events)}"
         if event.kind == "trial_end":
-            self._told = ending_of([event])  # what the agent printed comes before it
-        else:
-            self._write(event, line + b"\n")
-
-    def _write(self, event: Event, line: bytes) -> None:
+            return b""
         self._events.append(event)
+        return line + b"\n"
+
+    def _write(self, lines: bytes) -> None:
         try:
-            self._ledger.append(line)
+            self._ledger.append(lines)
         except OSError as error:
             raise _not_written(self._path, error) from error
 
     def _append(self, kind: EventKind, data: dict[str, JSON], **real: JSON) -> None:
         event = Event(len(self._events) + 1, kind, data, real=real)
-        self._write(event, event_line(event))
+        self._events.append(event)
+        self._write(event_line(event))
 
     def finish(self, child: Child, status: int | None, *, lost: str) -> FinishedTrial:
         """Complete the ledger of a trial whose process has ended."""
@@ -355,13 +357,18 @@ def run_here(
     LedgerError
         If the disk does not take a ledger.
     """
-    for order in orders:
-        lines: list[bytes] = []
-        with conditions(order):
-            ending = converse(order, agent, emit=lines.append, interruptible=True)
-        content = b"".join(lines)
-        _write_ledger(ledger_path(order), content)
-        yield FinishedTrial(order, parse_events(content), ending)
+    randomness = random.getstate()
+    try:
+        for order in orders:
+            lines: list[bytes] = []
+            with conditions(order):
+                ending = converse(order, agent, emit=lines.append, interruptible=True)
+            content = b"".join(lines)
+            _write_ledger(ledger_path(order), content)
+            # Read back, so that what is graded is what was written, whatever the agent keeps.
+            yield FinishedTrial(order, parse_events(content), ending)
+    finally:
+        random.setstate(randomness)
 
 
 def _write_ledger(path: Path, content: bytes) -> None:

@@ -9,6 +9,7 @@ scripted, steps that it left over, connections that were refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -68,28 +69,35 @@ class Stage:
     def verdict(self, ending: Ending) -> Ending:
         """Say how the trial ended, given how the conversation did.
 
-        What nobody scripted explains what the agent then did; steps that were left
-        over, and connections that were refused, matter once the agent did well.
+        What nobody scripted explains what the agent then did, and so do connections
+        that were refused; steps that were left over matter once the agent did well.
         """
         findings = self._endpoint.finish()
         record_files(self._recorder, Path(self._entered.places.work))
-        connections = self._unasked_connections()
+        refused = self._refused_connections()
         grave = next((one for one in findings if one.code != "left_over_steps"), None)
         if grave is not None:
             return Ending(grave.status, grave.code, grave.reason)
-        if ending.status != "passed":
-            return ending
-        if findings:
-            return Ending(findings[0].status, findings[0].code, findings[0].reason)
-        return connections
+        if ending.status == "passed" and findings:
+            ending = Ending(findings[0].status, findings[0].code, findings[0].reason)
+        return _explained(ending, refused) if refused else ending
 
-    def _unasked_connections(self) -> Ending:
-        """Say that something tried to reach the outside; it was refused and counted."""
+    def _refused_connections(self) -> str:
+        """Count what tried to reach the outside, and was refused; say so if anything did."""
         refused = self._entered.refused()
         if not refused.n:
-            return Ending()
+            return ""
         told = {"n_refused": refused.n, "destinations": list(refused.destinations)}
         self._recorder.event("http", {"to": "outside", **told})
         named = ", ".join(refused.destinations[:_NAMED]) or "where to is not known"
-        reason = f"{refused.n} connections to the outside were refused ({named})"
-        return Ending("failed", "outside_connection", reason)
+        what = (
+            "connection to the outside was" if refused.n == 1 else "connections to the outside were"
+        )
+        return f"{refused.n} {what} refused ({named})"
+
+
+def _explained(ending: Ending, refused: str) -> Ending:
+    """Name refused connections first in the reason: what happened then comes of them."""
+    if ending.status == "failed":
+        return replace(ending, reason=f"{refused}; {ending.reason}")
+    return Ending("failed", "outside_connection", "; ".join(filter(None, (refused, ending.reason))))

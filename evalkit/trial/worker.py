@@ -11,6 +11,7 @@ import logging
 import os
 import random
 import socket
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -127,18 +128,16 @@ def serve(agent: Any, payload: bytes, channel: socket.socket) -> None:
 
 @contextmanager
 def conditions(order: TrialOrder) -> Iterator[None]:
-    """Give a trial its environment and its randomness; take both back afterwards."""
+    """Give a trial its randomness and its environment; take the latter back afterwards."""
     if order.staging is not None:  # the room has both
         yield
         return
     before = {name: os.environ.get(name) for name in order.env}
-    state = random.getstate()
     os.environ.update(order.env)
     random.seed(order.seed)
     try:
         yield
     finally:
-        random.setstate(state)
         for name, value in before.items():
             os.environ.pop(name, None)
             os.environ.update({} if value is None else {name: value})
@@ -158,6 +157,46 @@ class _AgentClock:
         self._started = time.monotonic() - seconds
 
 
+class _Pen:
+    """Writes events down as lines; the time that this takes is not the agent's."""
+
+    def __init__(self, emit: Callable[[bytes], None], clock: _AgentClock) -> None:
+        self._emit = emit
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._held: list[bytes] = []
+        self._is_holding = False
+
+    def write(self, event: Event) -> None:
+        """Write one event."""
+        asked_at = self._clock()
+        try:
+            line = _bounded_line(event)
+            with self._lock:
+                self._held.append(line)
+                self._flush()
+        finally:
+            self._clock.go_on_from(asked_at)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Keep the lines of an answer, and emit them together."""
+        self._is_holding = True
+        try:
+            yield
+        finally:
+            self._is_holding = False
+            asked_at = self._clock()
+            with self._lock:
+                self._flush()
+            self._clock.go_on_from(asked_at)
+
+    def _flush(self) -> None:
+        if self._held and not self._is_holding:
+            lines, self._held = b"".join(self._held), []
+            self._emit(lines)
+
+
 def converse(
     order: TrialOrder,
     agent: Any,
@@ -175,7 +214,8 @@ def converse(
     agent
         In any form that :class:`~evalkit.agents.Conversation` takes.
     emit
-        Called with each event, as a line of the ledger.
+        Called with whole lines of the ledger, as soon as they are known; with those of
+        one answer together.
     interruptible
         Whether a ``KeyboardInterrupt`` comes from the keyboard, and is raised on.
         In a trial's own process only the agent can raise one.
@@ -188,18 +228,11 @@ def converse(
         How it ended; else never raises for what the agent does.
     """
     clock = _AgentClock()
-
-    def write(event: Event) -> None:
-        asked_at = clock()
-        try:
-            emit(_bounded_line(event))
-        finally:
-            clock.go_on_from(asked_at)
-
-    recorder = Recorder(write, clock=clock)
+    pen = _Pen(emit, clock)
+    recorder = Recorder(pen.write, clock=clock)
     recorder.start(scenario=order.scenario, trial=order.trial, lane=order.lane, seed=order.seed)
     stage = surround(recorder)
-    ending = _outcome(order, agent, _Turns(recorder, stage), interruptible=interruptible)
+    ending = _outcome(order, agent, _Turns(recorder, stage, pen), interruptible=interruptible)
     if stage is not None:
         ending = stage.verdict(ending)
     ending = replace(ending, duration_s=round(clock(), 6))
@@ -210,9 +243,10 @@ def converse(
 class _Turns:
     """Writes down a conversation, turn by turn, and tells the stage of it."""
 
-    def __init__(self, recorder: Recorder, stage: Stage | None) -> None:
+    def __init__(self, recorder: Recorder, stage: Stage | None, pen: _Pen) -> None:
         self._recorder = recorder
         self._stage = stage
+        self._pen = pen
         self._n = 0
 
     def watch(self) -> None:
@@ -239,7 +273,8 @@ class _Turns:
         if self._stage is None:
             if not trace.tools_observed and watched_tools():
                 trace = replace(trace, tools_observed=True)
-            self._recorder.answer(trace)
+            with self._pen.together():
+                self._recorder.answer(trace)
             return
         # The scripted model saw what was asked for; what the agent tells is what ran.
         if trace.tool_calls:

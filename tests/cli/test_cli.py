@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -253,6 +256,7 @@ def test_doctor_says_what_this_machine_can_do(capsys: pytest.CaptureFixture[str]
 def test_progress_shows_on_a_terminal_only() -> None:
     """A bar on a terminal's stderr; the table on stdout stays as it is."""
     terminal, end = os.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     words = ["run", TRAVEL, "--lane", "live", "--agent", RULES_AGENT, "--trials", "5"]
     done = subprocess.run(
         [sys.executable, "-m", "evalkit.cli", *words],
@@ -261,8 +265,9 @@ def test_progress_shows_on_a_terminal_only() -> None:
         check=True,
         timeout=120,
     )
+    os.set_blocking(terminal, False)
+    shown = os.read(terminal, 100_000)  # while the other end is open: afterwards it is gone
     os.close(end)
-    shown = os.read(terminal, 100_000)
     os.close(terminal)
     assert b"travel-support" in shown
     assert b"trial/s" in shown

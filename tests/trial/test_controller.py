@@ -479,6 +479,35 @@ def test_a_process_that_dies_before_its_trial_is_lost(bench: Any) -> None:
     assert [event.kind for event in finished.events] == ["trial_end"]
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"seq": 3, "kind": "trial_end", "data": {}},
+        {"seq": 3, "kind": "trial_end", "data": {"status": "passed"}},
+        {"seq": "three", "kind": "log", "data": {}},
+        {"seq": 3, "kind": "log", "data": []},
+        {"seq": 3},
+    ],
+    ids=["empty end", "half an end", "no number", "no data", "no kind"],
+)
+def test_a_forged_line_breaks_its_own_trial_only(bench: Any, forged: dict[str, Any]) -> None:
+    """An agent that finds the channel and writes nonsense into it ends no run."""
+    code = f"""
+        import json, os, stat
+        def agent(text):
+            for fd in range(3, 64):
+                try:
+                    is_socket = stat.S_ISSOCK(os.fstat(fd).st_mode)
+                except OSError:
+                    continue
+                if is_socket:
+                    os.write(fd, json.dumps({forged!r}).encode() + b"\\n")
+            return text
+    """
+    (finished,) = bench.run(code)
+    assert verdict(finished) == ("incomplete", "ledger_broken")
+
+
 def test_a_lost_server_is_nobodys_failed_trial(bench: Any) -> None:
     """When the process that trials come from is killed, they are incomplete, then the run stops."""
     code = """

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import subprocess
+import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +144,23 @@ def test_an_order_survives_its_trip() -> None:
     """Whatever the user says arrives as it was."""
     sent = TrialOrder("\ud800", 3, ("\x00", "\ud800"), seed=2**62, env={"A": "b"}, deadline_s=0.5)
     assert TrialOrder.from_bytes(sent.to_bytes()) == sent
+
+
+def test_a_server_for_trials_imports_little() -> None:
+    """Each fork pays for what the server holds: no suite, no graders, no frames."""
+    heavy = {"evalkit.suite", "evalkit.graders", "evalkit.gateway", "pydantic", "pandas", "numpy"}
+    code = f"import sys, evalkit.trial.worker; print(sorted({heavy} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_randomness_is_given_back_when_the_trials_are_left_early(tmp_path: Path) -> None:
+    """Whoever stops listening has the random numbers that they had before."""
+    random.seed(1)
+    trials = run_here(
+        [order(0), order(1)], str.upper, ledger_path=lambda one: tmp_path / f"{one.trial}.jsonl"
+    )
+    next(trials)
+    assert isinstance(trials, Generator)
+    trials.close()
+    assert random.random() == random.Random(1).random()
