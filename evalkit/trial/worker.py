@@ -73,10 +73,13 @@ def prepare(payload: bytes) -> Any:
     if told.barrier is None:
         return told.agent.load()
     room = _rooms()
+    from evalkit.trial.rehearsal import rehearse
+
     ready = room.prepare(
         told.agent.load, barrier=told.barrier, keep=told.keep, certificate=told.certificate
     )
     _Here.notes = ready.notes
+    rehearse()
     return ready.agent
 
 
@@ -97,7 +100,8 @@ def _rooms() -> ModuleType:
 
     Other lanes do without, and the fewer pages their server has, the cheaper its forks.
     """
-    import evalkit.trial.stage  # noqa: F401 - forks find it imported
+    # Forks find imported what stands around a trial, and what describes its script.
+    import evalkit.trial.stage  # noqa: F401
     from evalkit.sandbox import room
 
     return room
