@@ -184,7 +184,7 @@ class _Pen:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Keep the lines of an answer, and emit them together."""
+        """Keep the lines of what belongs together, and emit them at once."""
         self._is_holding = True
         try:
             yield
@@ -234,13 +234,15 @@ def converse(
     clock = _AgentClock()
     pen = _Pen(emit, clock)
     recorder = Recorder(pen.write, clock=clock)
-    recorder.start(scenario=order.scenario, trial=order.trial, lane=order.lane, seed=order.seed)
-    stage = surround(recorder)
+    with pen.together():
+        recorder.start(scenario=order.scenario, trial=order.trial, lane=order.lane, seed=order.seed)
+        stage = surround(recorder)
     ending = _outcome(order, agent, _Turns(recorder, stage, pen), interruptible=interruptible)
-    if stage is not None:
-        ending = stage.verdict(ending)
-    ending = replace(ending, duration_s=round(clock(), 6))
-    recorder.end(ending)
+    with pen.together():
+        if stage is not None:
+            ending = stage.verdict(ending)
+        ending = replace(ending, duration_s=round(clock(), 6))
+        recorder.end(ending)
     return ending
 
 
@@ -286,7 +288,8 @@ class _Turns:
         for call in trace.tool_calls:
             self._recorder.ran(call)
         told = replace(trace, tool_calls=(), model_calls=())
-        self._recorder.answer(replace(told, tools_observed=True, models_observed=True))
+        with self._pen.together():
+            self._recorder.answer(replace(told, tools_observed=True, models_observed=True))
 
 
 def _bounded_line(event: Event) -> bytes:
