@@ -16,7 +16,7 @@ looked": an agent that hands back plain text shows none of its tool calls, and a
 grader of tool calls must then say ``incomplete``.
 
 A trace is built by hand (:meth:`Trace.from_calls`), by an importer, or read
-back from a ledger (:mod:`evalkit.recording`).
+back from a ledger (:mod:`evalkit.reading`).
 """
 
 from __future__ import annotations

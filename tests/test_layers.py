@@ -18,7 +18,7 @@ ROWS: tuple[frozenset[str], ...] = tuple(
         "errors",
         "ledger matching scanning metering shipped markup",
         "grade trace provenance terminal",
-        "recording messages observing",
+        "recording reading messages observing",
         "suite agents sandbox gateway judge stats",
         "graders trial results",
         "importers",

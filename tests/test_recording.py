@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from evalkit.errors import TraceError
 from evalkit.grade import Ending
 from evalkit.ledger import Event, digest, event_line, parse_events
-from evalkit.recording import Recorder, ending_of, events_of, ledger_of, trace_of
+from evalkit.reading import ending_of, trace_of
+from evalkit.recording import Recorder, events_of, ledger_of
 from evalkit.trace import (
     CALL_STATUSES,
     Document,

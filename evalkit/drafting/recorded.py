@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 from evalkit.ledger import JSON, Event
-from evalkit.recording import trace_of
+from evalkit.reading import trace_of
 from evalkit.suite import FaultStep, Scenario
 from evalkit.trace import ToolCall, Trace, Turn
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalkit.errors import LedgerError, UsageError
 from evalkit.grade import Status, worst
 from evalkit.ledger import Event, read_events
-from evalkit.recording import trace_of
+from evalkit.reading import trace_of
 from evalkit.results import frames
 from evalkit.results.directory import MANIFEST, ledger_name, read_manifest, read_records
 from evalkit.results.records import Manifest, PlannedScenario, TrialRecord

@@ -12,7 +12,7 @@ from evalkit.errors import LedgerError, TraceError, UsageError
 from evalkit.grade import Ending, Grade
 from evalkit.graders import Trial, grade_trial, known_graders
 from evalkit.ledger import Event, digest
-from evalkit.recording import ending_of
+from evalkit.reading import ending_of
 from evalkit.results import (
     Manifest,
     PlannedScenario,

@@ -9,7 +9,7 @@ from pathlib import Path
 from evalkit.grade import STAGE_CODES, Ending
 from evalkit.graders import Trial
 from evalkit.ledger import JSON, Event
-from evalkit.recording import ending_of, trace_of
+from evalkit.reading import ending_of, trace_of
 from evalkit.results import Manifest
 from evalkit.suite import Scenario, Suite
 from evalkit.trace import Trace

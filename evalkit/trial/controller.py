@@ -30,7 +30,7 @@ from evalkit.ledger import (
     parse_event,
     parse_events,
 )
-from evalkit.recording import ending_of
+from evalkit.reading import ending_of
 from evalkit.sandbox.barrier import Barrier
 from evalkit.sandbox.child import Child, Ended, Output, Received
 from evalkit.sandbox.folders import remove_folder

@@ -14,7 +14,8 @@ from evalkit.gateway import Endpoint, GatewayServer
 from evalkit.grade import Ending
 from evalkit.importers import import_run
 from evalkit.ledger import Event, digest, event_line
-from evalkit.recording import Recorder, trace_of
+from evalkit.reading import trace_of
+from evalkit.recording import Recorder
 from evalkit.results import Manifest, PlannedScenario, Run, RunWriter, load_run, trial_record
 from evalkit.suite import Scenario
 from evalkit.trace import Trace

@@ -16,7 +16,8 @@ from evalkit.drafting.recorded import read_recorded, usable_turns
 from evalkit.grade import Ending
 from evalkit.ledger import Event
 from evalkit.messages import anthropic, langchain, openai
-from evalkit.recording import Recorder, events_of, trace_of
+from evalkit.reading import trace_of
+from evalkit.recording import Recorder, events_of
 from evalkit.results import Run
 from evalkit.suite import suite_from_data
 from evalkit.trace import ModelCall, ToolCall, Trace, Turn

@@ -17,7 +17,8 @@ import pytest
 
 from evalkit.gateway import Endpoint, Finding, GatewayServer
 from evalkit.ledger import Event
-from evalkit.recording import Recorder, trace_of
+from evalkit.reading import trace_of
+from evalkit.recording import Recorder
 from evalkit.trace import Trace
 
 Scripts = Sequence[Mapping[str, Any]] | Mapping[str, Any]

@@ -12,7 +12,8 @@ import pytest
 from evalkit.gateway import Endpoint
 from evalkit.gateway.http1 import HttpRequest
 from evalkit.ledger import Event, decode, digest, event_line
-from evalkit.recording import Recorder, trace_of
+from evalkit.reading import trace_of
+from evalkit.recording import Recorder
 
 HELLO: dict[str, Any] = {
     "model": "m",

@@ -11,7 +11,8 @@ from evalkit.gateway.jsontext import to_text
 from evalkit.gateway.watching import ToolWatch
 from evalkit.gateway.witness import Witness
 from evalkit.ledger import Event
-from evalkit.recording import Recorder, trace_of
+from evalkit.reading import trace_of
+from evalkit.recording import Recorder
 
 
 def _use(name: str, id_: str, **args: Any) -> ToolUse:

@@ -17,7 +17,7 @@ import pytest
 
 from evalkit.errors import AgentError, LedgerError, SandboxError
 from evalkit.ledger import digest, parse_events, read_events
-from evalkit.recording import trace_of
+from evalkit.reading import trace_of
 from evalkit.trial import FinishedTrial, ProcessTrials, TrialOrder
 
 FINE = """

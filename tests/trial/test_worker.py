@@ -15,7 +15,7 @@ import pytest
 
 from evalkit.errors import LedgerError
 from evalkit.ledger import digest, read_events
-from evalkit.recording import trace_of
+from evalkit.reading import trace_of
 from evalkit.trace import ToolCall, Trace
 from evalkit.trial import FinishedTrial, TrialOrder, run_here, trial_seed
 
