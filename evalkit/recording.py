@@ -181,7 +181,7 @@ def _known(values: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def events_of(trace: Trace) -> tuple[Event, ...]:
-    """Write a finished trace as ledger events, turn by turn; :func:`~evalkit.reading.trace_of` reads them back.
+    """Write a finished trace as ledger events, turn by turn.
 
     A call without a recorded result (status ``unknown``) has no event for one.
 
