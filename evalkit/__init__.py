@@ -18,7 +18,7 @@ A map of the package, top down:
 ``suite``         the suite file: models, checks, hashes, JSON Schema
 ``trace``         what a trial did, as frozen records
 ``ledger``        what a trial did, as events on disk
-``errors``        every error and warning, as a tree
+``errors``        every error, as a tree
 ================  ============================================================
 
 Everything is imported when it is first used, so that ``import evalkit`` is quick.

@@ -1,4 +1,4 @@
-"""The errors and warnings that evalkit raises, as one tree.
+"""The errors that evalkit raises, as one tree.
 
 ::
 
@@ -12,10 +12,6 @@
     ├── ReportError         a notebook or its rendering failed
     ├── UsageError          a call or command line that cannot mean anything
     └── MissingDependency   an optional package is not installed (also an ImportError)
-
-    EvalkitWarning
-    ├── SmallSampleWarning          too few scenarios to generalise
-    └── IncompleteTrialsWarning     some planned trials were not measured
 
 During a run nothing of this is raised for one trial: an agent's fault makes it
 ``failed``, everybody else's ``incomplete``, with the message as its reason.
@@ -104,15 +100,3 @@ class MissingDependency(EvalkitError, ImportError):
             f"{self.package} is not installed. "
             f'Install it with: pip install "evalkit-lab[{self.extra}]"'
         )
-
-
-class EvalkitWarning(UserWarning):
-    """Base of every warning that evalkit gives."""
-
-
-class SmallSampleWarning(EvalkitWarning):
-    """There are too few scenarios to say much about scenarios that were not run."""
-
-
-class IncompleteTrialsWarning(EvalkitWarning):
-    """Some planned trials could not be measured and are in no rate."""

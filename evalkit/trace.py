@@ -5,7 +5,7 @@ A **tool call** is one attempt to use a tool, also one that failed. It has a
 
 ==========  ================================================================
 ``ok``      the tool ran and gave a result
-``error``   the tool raised, or its arguments were no valid JSON
+``error``   the tool raised, or its arguments were no JSON object
 ``denied``  the call was refused (by a policy, a user, a guard)
 ``timeout`` the tool did not answer in time
 ``unknown`` no result was recorded
@@ -70,6 +70,9 @@ class ToolCall:
                 f"{type(self.args).__name__}; None (and raw_args) where they were malformed"
             )
         _check_call(self, f"tool call {self.name!r}")
+        if self.args is None and self.status in ("ok", "unknown"):
+            # Whatever came back: what could not be read was no use of the tool.
+            object.__setattr__(self, "status", "error")
 
     def __str__(self) -> str:
         inside = self.raw_args if self.args is None else dict(self.args)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
-import warnings
 
 import pytest
 
@@ -44,7 +43,7 @@ def _classes() -> list[type]:
     return [
         value
         for value in vars(errors).values()
-        if inspect.isclass(value) and issubclass(value, errors.EvalkitError | errors.EvalkitWarning)
+        if inspect.isclass(value) and issubclass(value, errors.EvalkitError)
     ]
 
 
@@ -64,9 +63,3 @@ def test_errors_survive_pickling(cls: type[Exception]) -> None:
     copy = pickle.loads(pickle.dumps(made))
     assert type(copy) is cls
     assert str(copy) == str(made) != ""
-
-
-def test_warnings_are_user_warnings() -> None:
-    """Warnings can be filtered by the base class."""
-    with pytest.warns(errors.EvalkitWarning):
-        warnings.warn("too few", errors.SmallSampleWarning, stacklevel=1)

@@ -257,3 +257,10 @@ def test_a_ledger_without_an_end_is_incomplete() -> None:
     """A trial that never ended is not taken for a pass."""
     ending = ending_of(events_of(Trace()))
     assert (ending.status, ending.reason_code) == ("incomplete", "ledger_broken")
+
+
+def test_call_with_broken_arguments_has_failed_though_nothing_came_back() -> None:
+    """A malformed request is no call that an expectation could be satisfied by."""
+    asked = {"call": 0, "turn": 0, "name": "book", "args": None, "raw_args": '{"fl'}
+    (call,) = trace_of([Event(1, "tool_call", asked)]).tool_calls
+    assert call.status == "error"

@@ -18,6 +18,7 @@ from evalkit.messages.conversation import (
     as_mapping,
     as_messages,
     first_of,
+    prompt_of,
     text_of_parts,
     tool_call,
     whole_number,
@@ -115,7 +116,7 @@ def trace_of_exchange(
         ModelCall(
             model=str(first_of(response, "model") or first_of(request, "model") or ""),
             usage=usage_of(response.get("usage")),
-            prompt=list(history),
+            prompt=prompt_of(request, history),
             reply=response["content"],
             finish_reason=word_of(response, "stop_reason"),
         )

@@ -279,6 +279,12 @@ def as_messages(messages: object) -> Sequence[object]:
     raise TraceError(f"{_shown(messages)} is no list of messages, and holds none under 'messages'")
 
 
+def prompt_of(request: Mapping[str, Any], messages: Sequence[object]) -> dict[str, JSON]:
+    """Give all that a request showed the model: system prompt and tools, not only messages."""
+    told = {key: value for key, value in request.items() if key not in ("model", "stream")}
+    return {**told, "messages": list(messages)}
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

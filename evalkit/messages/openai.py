@@ -23,6 +23,7 @@ from evalkit.messages.conversation import (
     first_of,
     list_of,
     part_of,
+    prompt_of,
     text_of_parts,
     tool_call,
     whole_number,
@@ -107,7 +108,7 @@ def trace_of_exchange(
         ModelCall(
             model=str(first_of(response, "model") or first_of(request, "model") or ""),
             usage=usage_of(response.get("usage")),
-            prompt=list(history),
+            prompt=prompt_of(request, history),
             reply=choice["message"],
             finish_reason=word_of(choice, "finish_reason"),
         )

@@ -71,11 +71,20 @@ class TrialViewer:
 
     def _outcome(self, events: Sequence[Event]) -> Mapping[str, JSON]:
         """Give the state of the world after the trial, as far as anybody looked."""
+        outcome: dict[str, JSON] = {}
         if self._manifest.lane == "contract":
-            return {**files_of(events), "fixtures": self._fixtures}
-        if self._manifest.isolation == "none":
-            return {"log_gap": "nobody takes in the log of an agent that runs without isolation"}
-        return {}
+            outcome = {**files_of(events), "fixtures": self._fixtures}
+        gap = _log_gap(events, isolation=self._manifest.isolation)
+        return {**outcome, "log_gap": gap} if gap else outcome
+
+
+def _log_gap(events: Sequence[Event], *, isolation: str) -> str:
+    """Say why a part of the log was not seen; empty if all of it was."""
+    if isolation == "none":
+        return "nobody takes in the log of an agent that runs without isolation"
+    if any(event.kind == "log" and event.data.get("truncated") for event in events):
+        return "the agent printed more than its ledger keeps, so the middle was left out"
+    return ""
 
 
 def _fixture_hashes(suite: Suite) -> dict[str, str]:

@@ -123,7 +123,7 @@ def test_repeats_beyond_the_first_are_counted() -> None:
 
 def test_malformed_calls_repeat_by_their_raw_text() -> None:
     """Arguments that are no JSON are the same only if their text is."""
-    broken = [ToolCall("t", None, "unknown", raw_args=text) for text in ("{a", "{a", "{b")]
+    broken = [ToolCall("t", None, "denied", raw_args=text) for text in ("{a", "{a", "{b")]
     assert find_repeats(broken).duplicates == (1,)
 
 

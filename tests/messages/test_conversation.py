@@ -165,3 +165,17 @@ def test_messages_of_any_shape_are_read_or_refused(messages: Any, other: Any) ->
     for exchange in (openai.trace_of_exchange, anthropic.trace_of_exchange):
         with contextlib.suppress(TraceError):
             exchange({"messages": messages}, {"choices": other, "content": other, "usage": other})
+
+
+def test_exchange_keeps_all_that_the_model_was_shown() -> None:
+    """A text that is forbidden in prompts is also looked for in system prompt and tools."""
+    user = [{"role": "user", "content": "Hi"}]
+    request = {"model": "m", "system": "Be kind.", "tools": [{"name": "book"}], "messages": user}
+    answers = {
+        anthropic: {"content": [{"type": "text", "text": "Hello"}]},
+        openai: {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]},
+    }
+    for vendor, response in answers.items():
+        (call,) = vendor.trace_of_exchange(request, response).model_calls
+        shown = {"system": "Be kind.", "tools": [{"name": "book"}], "messages": user}
+        assert call.prompt == shown

@@ -403,3 +403,20 @@ def test_full_disk_keeps_finished_trials(slow_suite: Path, tmp_path: Path) -> No
         assert [r for r in resumed.records if r in finished] == finished
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_cut_log_proves_nothing_about_what_was_not_logged(tmp_path: Path) -> None:
+    """Where the middle of the output was left out, a forbidden text may stand there."""
+    path = tmp_path / "loud.yaml"
+    path.write_text(
+        "suite: s\nscenarios:\n  - id: a\n    input: hi\n"
+        "    forbid: {log: [secret]}\n    expect: {reply: {contains: hello}}\n"
+    )
+
+    def loud(_: str) -> str:
+        print("x" * 300_000)  # noqa: T201 - printing is what the test is about
+        return "hello"
+
+    done = ek.run_suite(path, agent=loud, lane="live", out=tmp_path / "runs")
+    assert done.record("a").status == "incomplete"
+    assert "left out" in done.record("a").reason
