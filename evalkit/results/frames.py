@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from evalkit.grade import Grade
 from evalkit.ledger import Event
-from evalkit.results.records import TrialRecord
+from evalkit.results.records import Manifest, TrialRecord
 from evalkit.trace import ModelCall, ToolCall, Trace
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "duration_s": "float64",
         "tags": "object",
         "cluster": "str",
+        "scenario_hash": "str",
         "seed": "Int64",
     },
     "grades": {
@@ -135,15 +136,16 @@ def _escaped(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def trial_rows(
-    records: Iterable[TrialRecord], *, run_id: str, suite: str, lane: str
-) -> list[tuple[Any, ...]]:
+def trial_rows(manifest: Manifest, records: Iterable[TrialRecord]) -> list[tuple[Any, ...]]:
     """Give the rows of ``run.trials``."""
+    run_id, suite, lane = manifest.run_id, manifest.suite, manifest.lane
+    hashes = {planned.id: planned.hash for planned in manifest.plan}
     return [
         (
             run_id, suite, r.scenario, r.trial, lane, r.status, r.reason_code, r.reason,
             r.quality_status, r.n_turns, r.n_model_calls, r.n_tool_calls, r.input_tokens,
-            r.output_tokens, r.cost_usd, r.duration_s, r.tags, r.cluster or r.scenario, r.seed,
+            r.output_tokens, r.cost_usd, r.duration_s, r.tags, r.cluster or r.scenario,
+            hashes[r.scenario], r.seed,
         )
         for r in records
     ]  # fmt: skip

@@ -81,9 +81,7 @@ class Run:
     @cached_property
     def trials(self) -> pd.DataFrame:
         """One row a planned trial."""
-        m = self.manifest
-        rows = frames.trial_rows(self.records, run_id=m.run_id, suite=m.suite, lane=m.lane)
-        return frames.frame("trials", rows)
+        return frames.frame("trials", frames.trial_rows(self.manifest, self.records))
 
     @cached_property
     def grades(self) -> pd.DataFrame:

@@ -17,7 +17,9 @@ from evalkit.trace import Trace
 
 def manifest_of(plan: dict[str, int], **more: Any) -> Manifest:
     """Plan so many trials of each scenario."""
-    scenarios = tuple(PlannedScenario(name, n, tags=("t",)) for name, n in plan.items())
+    scenarios = tuple(
+        PlannedScenario(name, n, hash=f"of-{name}", tags=("t",)) for name, n in plan.items()
+    )
     given = {"run_id": "r1", "suite": "s", "lane": "live", "plan": scenarios} | more
     return Manifest(**given)
 

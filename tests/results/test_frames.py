@@ -77,6 +77,12 @@ def test_unknown_is_missing_and_never_zero(make_run: MakeRun) -> None:
     assert known["input_tokens"] is pd.NA  # one of two calls did not say
 
 
+def test_trials_name_the_content_of_their_scenario(make_run: MakeRun) -> None:
+    """Each trial carries its scenario's hash, so that runs can be paired by what they ran."""
+    trials = load_run(make_run({"a": [PLAIN, PLAIN], "b": [PLAIN]})).trials
+    assert trials["scenario_hash"].tolist() == ["of-a", "of-a", "of-b"]
+
+
 def test_tool_calls_keep_objects_as_they_are(make_run: MakeRun) -> None:
     """Arguments are mappings, results any JSON, huge integers exact; turns count from 1."""
     calls = load_run(make_run({"a": [RICH]})).tool_calls
@@ -159,7 +165,7 @@ def test_load_runs_stacks_frames_without_changing_them(make_run: MakeRun, name: 
 
 def seconds_to_make(n: int) -> float:
     """Make a frame of so many rows; give the best of three CPU times."""
-    rows = [("r", "s", f"a{i}", 0, "live", "passed", *[""] * 3, *[1] * 5, 0.1, 0.1, ("t",), "c", i)
+    rows = [("r", "s", f"a{i}", 0, "live", "passed", *[""] * 3, *[1] * 5, 0.1, 0.1, ("t",), "c", "h", i)
             for i in range(n)]  # fmt: skip
     best = math.inf
     for _ in range(3):
