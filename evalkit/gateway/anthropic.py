@@ -25,6 +25,7 @@ from evalkit.gateway.reading import (
     listed,
     model_of,
     objects,
+    paired,
     result_of,
     text_of,
 )
@@ -64,7 +65,7 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         model=model_of(body),
         system=text_of(body.get("system")),
         messages=tuple(_message(message) for message in messages),
-        history=tuple(part for message in messages for part in _history(message)),
+        history=paired(part for message in messages for part in _history(message)),
         tools=tools,
         stream=body.get("stream") is True,
         max_tokens=as_count(body.get("max_tokens")),

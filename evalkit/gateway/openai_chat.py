@@ -34,6 +34,7 @@ from evalkit.gateway.reading import (
     listed,
     model_of,
     objects,
+    paired,
     result_of,
     text_of,
 )
@@ -69,7 +70,7 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         model=model_of(body),
         system="\n\n".join(text_of(message.get("content")) for message in orders),
         messages=tuple(_message(message) for message in said),
-        history=tuple(part for message in said for part in _history(message)),
+        history=paired(part for message in said for part in _history(message)),
         tools=tools,
         stream=body.get("stream") is True,
         stream_usage=options.get("include_usage") is True,

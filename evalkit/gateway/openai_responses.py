@@ -34,6 +34,7 @@ from evalkit.gateway.reading import (
     forced,
     model_of,
     objects,
+    paired,
     result_of,
     text_of,
 )
@@ -87,7 +88,10 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         model=model_of(body),
         system="\n\n".join(filter(None, system)),
         messages=tuple(_message(item) for item in messages if item["role"] not in _SYSTEM),
-        history=tuple(part for item in items for part in _history(item)),
+        history=paired(
+            (part for item in items for part in _history(item)),
+            is_kept=_is_kept(body, items),
+        ),
         tools=tools,
         stream=body.get("stream") is True,
         max_tokens=as_count(body.get("max_output_tokens")),
@@ -107,6 +111,12 @@ def _items(given: JSON) -> list[Mapping[str, Any]]:
     if not isinstance(given, list) or not all(isinstance(item, Mapping) for item in given):
         raise BadRequest("`input` must be text or a list of items")
     return given
+
+
+def _is_kept(body: Mapping[str, JSON], items: list[Mapping[str, Any]]) -> bool:
+    """Say whether part of the conversation lies with the provider."""
+    refers = any(item.get("type") == "item_reference" for item in items)
+    return refers or bool(body.get("previous_response_id") or body.get("conversation"))
 
 
 def _texts(messages: list[Mapping[str, Any]], *, system: bool) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from evalkit.gateway.canonical import BadRequest, Tool
+from evalkit.gateway.canonical import Asked, BadRequest, Returned, Tool
 from evalkit.gateway.jsontext import parse
 from evalkit.ledger import JSON
 
@@ -87,6 +87,43 @@ def result_of(content: JSON) -> JSON:
     if isinstance(content, list) and all(as_object(part).get("type") in _TEXTS for part in content):
         return text_of(content)
     return content
+
+
+def paired(
+    parts: Iterable[Asked | Returned], *, is_kept: bool = False
+) -> tuple[Asked | Returned, ...]:
+    """Give a request's tool calls and results, each call with its result and the reverse.
+
+    Providers refuse anything else, so an agent that skips its tools, or cuts its history
+    in the middle of a call, would not work with a real model either.
+
+    Parameters
+    ----------
+    parts
+        In the order of the request.
+    is_kept
+        Whether the provider keeps the history, so that results may come alone.
+
+    Raises
+    ------
+    BadRequest
+        If a call has no result, or a result answers no call.
+    """
+    history = tuple(parts)
+    asked = {part.id: part.name for part in history if isinstance(part, Asked)}
+    returned = {part.id for part in history if isinstance(part, Returned)}
+    for id_, tool in asked.items():
+        if id_ not in returned:
+            raise BadRequest(
+                f"the request holds a call of the tool {tool!r} ({id_!r}) without its result; "
+                "a provider refuses that: send a result for every tool call"
+            )
+    for id_ in () if is_kept else sorted(returned - asked.keys()):
+        raise BadRequest(
+            f"the request holds the result of a tool call {id_!r} that it does not hold; "
+            "a provider refuses that: keep each call together with its result"
+        )
+    return history
 
 
 def arguments_of(text: JSON) -> JSON:

@@ -81,3 +81,69 @@ def test_results_of_tools_are_not_what_the_user_said(serve) -> None:
          "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]},
     ]  # fmt: skip
     assert gateway.post("/v1/messages", {"model": "m", "messages": messages}).status == 200
+
+
+_ASKED_HALF = [
+    pytest.param(
+        "/v1/messages",
+        "messages",
+        [
+            {"role": "user", "content": "Book it."},
+            {"role": "assistant",
+             "content": [{"type": "tool_use", "id": "t1", "name": "book", "input": {}}]},
+        ],
+        [{"role": "user",
+          "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]}],
+        id="anthropic",
+    ),
+    pytest.param(
+        "/v1/chat/completions",
+        "messages",
+        [
+            {"role": "user", "content": "Book it."},
+            {"role": "assistant", "content": None, "tool_calls": [
+                {"id": "t1", "type": "function",
+                 "function": {"name": "book", "arguments": "{}"}}]},
+        ],
+        [{"role": "tool", "tool_call_id": "t1", "content": "ok"}],
+        id="chat",
+    ),
+    pytest.param(
+        "/v1/responses",
+        "input",
+        [
+            {"role": "user", "content": "Book it."},
+            {"type": "function_call", "call_id": "t1", "name": "book", "arguments": "{}"},
+        ],
+        [{"type": "function_call_output", "call_id": "t1", "output": "ok"}],
+        id="responses",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "key", "asked", "returned"), _ASKED_HALF)
+def test_a_call_and_its_result_belong_together(
+    serve, path: str, key: str, asked: list[Any], returned: list[Any]
+) -> None:
+    """A call without a result, or a result without its call, is refused as by a provider."""
+    user = {"role": "user", "content": "Well?"}
+    for half, words in ((asked, "without its result"), (asked[:1] + returned, "does not hold")):
+        gateway = serve({"s": {"steps": [{"text": "Done."}]}})
+        answer = gateway.post(path, {"model": "m", key: [*half, user]})
+        assert answer.status == 400
+        assert words in answer.body.decode()
+        codes = [finding.code for finding in gateway.endpoint.finish()]
+        assert codes == ["bad_request", "left_over_steps"]
+    gateway = serve({"s": {"steps": [{"text": "Done."}]}})
+    assert gateway.post(path, {"model": "m", key: [*asked, *returned, user]}).status == 200
+
+
+def test_results_may_come_alone_where_the_provider_keeps_the_history(serve) -> None:
+    """A response that continues another one brings only what is new."""
+    gateway = serve({"s": {"steps": [{"text": "Done."}]}})
+    body = {
+        "model": "m",
+        "previous_response_id": "resp_1",
+        "input": [{"type": "function_call_output", "call_id": "t1", "output": "ok"}],
+    }
+    assert gateway.post("/v1/responses", body).status == 200
