@@ -7,11 +7,18 @@ of its trials count, and which scenarios form a cluster. Everything that
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalkit.stats.clusters import codes
+from evalkit.stats.expansion import (
+    EXPANDED,
+    GRADE_COLUMNS,
+    TRIAL_KEYS,
+    graded_rows,
+    require_columns,
+    tagged_rows,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,10 +30,7 @@ if TYPE_CHECKING:
 By = str | Sequence[str] | None
 
 STATUSES = ("passed", "failed", "incomplete")
-GRADE_COLUMNS = ("grader", "rubric")
-NO_TAG = "(no tag)"
-_SPECIAL = ("tag", *GRADE_COLUMNS)
-_TRIAL_KEYS = ("run_id", "scenario", "trial")
+SEVERAL_CONTENTS = "(several contents)"
 
 
 class Cells(NamedTuple):
@@ -38,6 +42,10 @@ class Cells(NamedTuple):
     """Position of the cell's group in ``groups``."""
     scenario: NDArray[Any]
     """Id of the cell's scenario."""
+    suite: NDArray[Any]
+    """Name of its suite; "" unknown."""
+    content: NDArray[Any]
+    """Its content hash; "" unknown, ``SEVERAL_CONTENTS`` where its trials disagree."""
     cluster: Ints
     """Code of the cluster that the scenario belongs to."""
     n_passed: Ints
@@ -83,7 +91,9 @@ class Cells(NamedTuple):
         return np.bincount(self.group[which], minlength=len(self.groups))
 
 
-def collect_cells(run: Any, *, by: By = None, cluster: str | None = None) -> Cells:
+def collect_cells(
+    run: Any, *, by: By = None, cluster: str | None = None, by_suite: bool | None = None
+) -> Cells:
     """Sort the trials of a run into groups, scenarios and clusters.
 
     Parameters
@@ -101,6 +111,10 @@ def collect_cells(run: Any, *, by: By = None, cluster: str | None = None) -> Cel
         Column with the cluster of each scenario. ``None``: the column
         ``cluster`` where there is one, else each scenario is a cluster. A
         missing value makes the scenario its own cluster.
+    by_suite
+        For pairing with another run: whether suite and id tell scenarios apart,
+        or the id alone. ``None``: they do where there are several suites, and
+        suites and contents of the cells stay unknown, which is faster.
 
     Raises
     ------
@@ -118,21 +132,26 @@ def collect_cells(run: Any, *, by: By = None, cluster: str | None = None) -> Cel
     (['a', 'b'], [1, 0], [2, 1])
     """
     columns = by_columns(by)
-    trials = _trials_of(run)
-    _require(trials, [name for name in columns if name not in _SPECIAL], "by")
-    units, own = _groups(trials, _unit_columns(trials))
+    trials = trials_of(run)
+    if by_suite and "suite" not in trials.columns:
+        trials = trials.assign(suite="")
+    require_columns(trials, [name for name in columns if name not in EXPANDED], "by")
+    several = has_suites(trials) if by_suite is None else by_suite
+    unit_columns = ["suite", "scenario"] if several else ["scenario"]
+    units, own = sorted_groups(trials, unit_columns)
     _refuse_repeated(trials, own)
-    kept = [*_TRIAL_KEYS, "lane", "tags", *columns, *units.columns]
+    kept = [*TRIAL_KEYS, "lane", "tags", *columns, *unit_columns]
     rows = trials[[name for name in trials.columns if name in kept]].assign(
         _own=own, _state=_states(trials), _cluster=_clusters(trials, own, cluster)
     )
     if set(columns) & set(GRADE_COLUMNS):
-        rows = _graded(rows, _grades_of(run, trials), columns)
+        rows = graded_rows(rows, _grades_of(run, trials), columns)
     if "tag" in columns:
-        rows = _tagged(rows)
+        rows = tagged_rows(rows)
     if columns == ["scenario"]:
-        columns = list(units.columns)
-    return _cells(rows, columns, units)
+        columns = unit_columns
+    described = trials if by_suite is not None else trials[["scenario"]]
+    return _cells(rows, columns, _described(units, described, own))
 
 
 def by_columns(by: By) -> list[str]:
@@ -145,14 +164,14 @@ def by_columns(by: By) -> list[str]:
     return columns
 
 
-def _trials_of(run: Any) -> pd.DataFrame:
+def trials_of(run: Any) -> pd.DataFrame:
     """Return the trials of a run, or the frame itself."""
     import pandas as pd
 
     trials = run if isinstance(run, pd.DataFrame) else getattr(run, "trials", None)
     if not isinstance(trials, pd.DataFrame):
         raise ValueError(f"expected a run or the frame of its trials, got {type(run).__name__}")
-    _require(trials, ["scenario", "status"], "trials")
+    require_columns(trials, ["scenario", "status"], "trials")
     return trials
 
 
@@ -165,28 +184,16 @@ def _grades_of(run: Any, trials: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(
             "rates by grader need the grades: pass the run itself, not only its trials"
         )
-    _require(grades, [*_TRIAL_KEYS, *GRADE_COLUMNS[:1], "passed"], "grades")
-    _require(trials, _TRIAL_KEYS, "trials")
+    require_columns(grades, [*TRIAL_KEYS, *GRADE_COLUMNS[:1], "passed"], "grades")
+    require_columns(trials, TRIAL_KEYS, "trials")
     return grades
-
-
-def _require(frame: pd.DataFrame, columns: Iterable[str], what: str) -> None:
-    """Refuse a column that the frame does not have, and say which it could be."""
-    known = [str(name) for name in frame.columns if not str(name).startswith("_")]
-    for column in columns:
-        if column not in frame.columns:
-            close = difflib.get_close_matches(str(column), [*known, *_SPECIAL], n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ValueError(
-                f"{what}: there is no column {column!r}; there are {', '.join(known)}.{hint}"
-            )
 
 
 def _refuse_repeated(trials: pd.DataFrame, own: Ints) -> None:
     """Refuse a frame that holds one trial twice: it would count as two."""
     import pandas as pd
 
-    if not set(_TRIAL_KEYS) <= set(trials.columns):
+    if not set(TRIAL_KEYS) <= set(trials.columns):
         return
     key = own
     for column in ("run_id", "trial"):
@@ -200,10 +207,24 @@ def _refuse_repeated(trials: pd.DataFrame, own: Ints) -> None:
         )
 
 
-def _unit_columns(trials: pd.DataFrame) -> list[str]:
-    """Return the columns that tell scenarios apart."""
-    several = "suite" in trials.columns and trials["suite"].nunique(dropna=False) > 1  # noqa: PD101  # counts suites
-    return ["suite", "scenario"] if several else ["scenario"]
+def has_suites(trials: pd.DataFrame) -> bool:
+    """Say whether an id may stand for several scenarios, of several suites."""
+    return "suite" in trials.columns and bool(trials["suite"].nunique(dropna=False) > 1)  # noqa: PD101  # counts suites
+
+
+def _described(units: pd.DataFrame, trials: pd.DataFrame, own: Ints) -> pd.DataFrame:
+    """Add the suite and the content hash of each scenario; "" where there is no column."""
+    import numpy as np
+
+    suite, content = np.full((2, len(units)), "", dtype=object)
+    _, first = np.unique(own, return_index=True)
+    if "suite" in trials.columns:
+        suite = trials["suite"].iloc[first].fillna("").astype(str).to_numpy(dtype=object)
+    if "scenario_hash" in trials.columns:
+        hashes = trials["scenario_hash"].astype(object).fillna("").to_numpy(dtype=object)
+        content = hashes[first]
+        content[own[hashes != content[own]]] = SEVERAL_CONTENTS
+    return units.assign(_suite=suite, _content=content)
 
 
 def _states(trials: pd.DataFrame) -> Ints:
@@ -229,7 +250,7 @@ def _clusters(trials: pd.DataFrame, own: Ints, cluster: str | None) -> Ints:
     if cluster is None and "cluster" not in trials.columns:
         return own
     column = cluster or "cluster"
-    _require(trials, [column], "cluster")
+    require_columns(trials, [column], "cluster")
     if column == "scenario":
         return own
     declared = codes(trials[column])
@@ -251,81 +272,13 @@ def _refuse_split(trials: pd.DataFrame, own: Ints, *, clusters: Ints) -> None:
         )
 
 
-def _graded(rows: pd.DataFrame, grades: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Return one row a trial and grader, with the state of its grades.
-
-    A trial without a grade is incomplete for each grader that graded another
-    trial of its scenario; a scenario without any grade, for each of its run.
-    """
-    wanted = [name for name in GRADE_COLUMNS if name in columns]
-    _require(grades, wanted, "grades")
-    worst = _worst_grade(grades, wanted)
-    rows = rows.drop(columns=["_state", *wanted], errors="ignore")
-    expected = rows.merge(_planned_graders(rows, worst, wanted), on=["run_id", "scenario"])
-    merged = expected.merge(worst, on=[*_TRIAL_KEYS, *wanted], how="left")
-    return merged.assign(_state=merged["_state"].fillna(2).astype("int64"))
-
-
-def _planned_graders(rows: pd.DataFrame, worst: pd.DataFrame, wanted: list[str]) -> pd.DataFrame:
-    """Return which graders each scenario of each run was meant for."""
-    import pandas as pd
-
-    seen = worst[["run_id", "scenario", *wanted]].drop_duplicates()
-    scenarios = rows[["run_id", "scenario"]].drop_duplicates()
-    marked = scenarios.merge(
-        seen[["run_id", "scenario"]].drop_duplicates(), how="left", indicator=True
-    )
-    ungraded = marked.loc[marked["_merge"] == "left_only", ["run_id", "scenario"]]
-    of_run = seen[["run_id", *wanted]].drop_duplicates()
-    return pd.concat([seen, ungraded.merge(of_run, on="run_id")], ignore_index=True)
-
-
-def _worst_grade(grades: pd.DataFrame, wanted: list[str]) -> pd.DataFrame:
-    """Reduce several grades of a trial: failed beats incomplete beats passed."""
-    import numpy as np
-
-    passed = grades["passed"].astype("boolean")
-    unknown = passed.isna().to_numpy()
-    rank = np.where(unknown, 1, np.where(passed.fillna(False).to_numpy(dtype=bool), 0, 2))
-    keys = [*_TRIAL_KEYS, *wanted]
-    graded = grades[keys].assign(_rank=rank)
-    worst: pd.DataFrame = graded.groupby(keys, dropna=False, observed=True).max().reset_index()
-    worst["_state"] = np.array([0, 2, 1])[worst.pop("_rank").to_numpy()]
-    return worst
-
-
-def _tagged(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a trial and tag."""
-    import pandas as pd
-
-    _require(rows, ["tags"], "by='tag'")
-    found, kinds = pd.factorize(rows["tags"].map(_hashable), use_na_sentinel=False)
-    tags = [_tag_tuple(kind) for kind in kinds]
-    pairs = pd.DataFrame({"_kind": range(len(tags)), "tag": tags}).explode("tag")
-    return rows.drop(columns="tag", errors="ignore").assign(_kind=found).merge(pairs, on="_kind")
-
-
-def _hashable(tags: Any) -> Any:
-    """Return tags in a form that can be counted."""
-    return tuple(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else tags
-
-
-def _tag_tuple(tags: Any) -> tuple[str, ...]:
-    """Return a trial's different tags, sorted; without tags, the label that says so."""
-    if isinstance(tags, str):
-        return (tags,) if tags else (NO_TAG,)
-    if not isinstance(tags, Iterable):
-        return (NO_TAG,)
-    return tuple(sorted({str(tag) for tag in tags})) or (NO_TAG,)
-
-
 def _cells(rows: pd.DataFrame, columns: list[str], units: pd.DataFrame) -> Cells:
     """Count states in each scenario of each group."""
     import numpy as np
 
     own = rows["_own"].to_numpy()
-    by_unit = columns == list(units.columns)
-    groups, row_group = (units, own) if by_unit else _groups(rows, columns)
+    by_unit = columns == list(units.columns[:-2])
+    groups, row_group = (units[columns], own) if by_unit else sorted_groups(rows, columns)
     cell, first, place = np.unique(
         row_group * (len(units) + 1) + own, return_index=True, return_inverse=True
     )
@@ -335,6 +288,8 @@ def _cells(rows: pd.DataFrame, columns: list[str], units: pd.DataFrame) -> Cells
         groups,
         group=row_group[first],
         scenario=units["scenario"].to_numpy(dtype=object)[own[first]],
+        suite=units["_suite"].to_numpy(dtype=object)[own[first]],
+        content=units["_content"].to_numpy(dtype=object)[own[first]],
         cluster=rows["_cluster"].to_numpy()[first],
         n_passed=passed,
         n_failed=failed,
@@ -343,7 +298,7 @@ def _cells(rows: pd.DataFrame, columns: list[str], units: pd.DataFrame) -> Cells
     )
 
 
-def _groups(rows: pd.DataFrame, columns: list[str]) -> tuple[pd.DataFrame, Ints]:
+def sorted_groups(rows: pd.DataFrame, columns: list[str]) -> tuple[pd.DataFrame, Ints]:
     """Return the sorted groups and each row's position among them."""
     import numpy as np
     import pandas as pd

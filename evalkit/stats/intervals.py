@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalkit.stats.clusters import ClusterMean, cluster_mean
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
     from evalkit.stats.clusters import Floats, Ints
 
@@ -152,17 +153,17 @@ def clustered_wilson(
     return Interval(bounds.low[0], bounds.high[0])
 
 
-def clustered_interval(spread: ClusterMean, n_trials: Floats, *, confidence: float) -> Interval:
-    """Return :func:`clustered_wilson` for each group of ``spread``."""
+def clustered_interval(
+    spread: ClusterMean, n_trials: Floats, *, confidence: float, quantile: Floats | None = None
+) -> Interval:
+    """Return :func:`clustered_wilson` for each group of ``spread``, or with another quantile."""
     import numpy as np
 
     effective = effective_size(spread.mean, spread.se, spread.n_clusters)
     effective = np.clip(effective, spread.n_clusters, np.maximum(n_trials, spread.n_clusters))
-    quantile = np.where(
-        n_trials == spread.n_clusters,
-        normal_quantile(confidence),
-        student_quantile(confidence, spread.n_clusters - 1),
-    )
+    if quantile is None:
+        alone = n_trials == spread.n_clusters
+        quantile = quantile_over(spread.n_clusters, alone=alone, confidence=confidence)
     return score_interval(spread.mean, _from_two(effective, spread.n_clusters), quantile)
 
 
@@ -241,6 +242,14 @@ def student_quantile(confidence: float, df: ArrayLike) -> Floats:
     level = (1 + checked_confidence(confidence)) / 2
     found = stdtrit(np.where(freedom > 0, freedom, 1.0), level)
     return np.asarray(np.where(freedom > 0, found, np.nan), dtype=np.float64)
+
+
+def quantile_over(n_clusters: Ints, *, alone: NDArray[np.bool_], confidence: float) -> Floats:
+    """Return Student's quantile over clusters; the normal one where each is a single trial."""
+    import numpy as np
+
+    student = student_quantile(confidence, n_clusters - 1)
+    return np.where(alone, normal_quantile(confidence), student)
 
 
 def checked_confidence(confidence: float) -> float:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from evalkit.stats.clusters import Floats, Ints
 
 Estimand = Literal["all_users", "fixed_suite"]
+IntervalMethod = Literal["clustered", "beta_binomial"]
 
 
 def pass_rates(
@@ -37,6 +38,7 @@ def pass_rates(
     confidence: float = 0.95,
     cluster: str | None = None,
     estimand: Estimand = "all_users",
+    interval: IntervalMethod = "clustered",
 ) -> pd.DataFrame:
     """Return pass rates, one row a group, with intervals and everything left out.
 
@@ -60,6 +62,10 @@ def pass_rates(
         What the interval is about. ``"all_users"``: scenarios that users may
         bring, of which these are a sample. ``"fixed_suite"``: these scenarios
         only; just the noise of trials counts, and each needs at least two.
+    interval
+        ``"clustered"``: clustered Wilson-t. ``"beta_binomial"``: the posterior
+        of :func:`~evalkit.stats.beta_binomial.beta_binomial_interval`, for
+        ``all_users`` and without coarser clusters.
 
     Returns
     -------
@@ -112,10 +118,10 @@ def pass_rates(
     2   refund   0.0             1
     """
     checked_confidence(confidence)
-    _checked_estimand(estimand)
+    _checked_estimand(estimand, interval)
     cells = collect_cells(run, by=by, cluster=cluster)
     summary = _summarise(cells)
-    choice = _choose(summary, estimand)
+    choice = _choose(summary, estimand, interval)
     low, high = _bounds(summary, choice, confidence=confidence)
     named = {"estimand": choice.estimand, "interval": choice.method, "rate": summary.spread.mean}
     numbers = {"rate_low": low, "rate_high": high, **_extremes(cells), **_counts(summary)}
@@ -213,10 +219,14 @@ class _Choice(NamedTuple):
     reason: NDArray[Any]
 
 
-def _checked_estimand(estimand: str) -> None:
-    """Refuse an estimand that does not exist."""
-    if estimand not in get_args(Estimand):
-        raise ValueError(f"estimand is {estimand!r}; it can be {' or '.join(get_args(Estimand))}")
+def _checked_estimand(estimand: str, interval: str) -> None:
+    """Refuse an estimand or an interval that does not exist, and a pair that does not fit."""
+    known = {"estimand": (estimand, Estimand), "interval": (interval, IntervalMethod)}
+    for name, (value, kinds) in known.items():
+        if value not in get_args(kinds):
+            raise ValueError(f"{name} is {value!r}; it can be {' or '.join(get_args(kinds))}")
+    if (estimand, interval) == ("fixed_suite", "beta_binomial"):
+        raise ValueError("the beta-binomial interval is about all_users, not about a fixed suite")
 
 
 def _summarise(cells: Cells) -> _Summary:
@@ -228,13 +238,13 @@ def _summarise(cells: Cells) -> _Summary:
     return _Summary(cells, rated, spread, rated.total(rated.n_measured))
 
 
-def _choose(summary: _Summary, estimand: str) -> _Choice:
+def _choose(summary: _Summary, estimand: str, interval: str) -> _Choice:
     """Decide on the interval of each group, first rule that holds."""
     import numpy as np
 
     _, rated, spread, n_trials = summary
     unrepeated = rated.tally(rated.n_measured < 2)
-    fixed = estimand == "fixed_suite"
+    fixed, bayes = estimand == "fixed_suite", interval == "beta_binomial"
     conditions = [
         spread.n == 0,
         summary.cells.tally(summary.cells.contract) > 0,
@@ -242,9 +252,12 @@ def _choose(summary: _Summary, estimand: str) -> _Choice:
         fixed & (unrepeated > 0),
         np.full(len(spread.n), fixed),
         spread.n_clusters < 2,
+        bayes & (spread.n_clusters < spread.n),
+        np.full(len(spread.n), bayes),
         n_trials == spread.n_clusters,
     ]
     methods = ["none", "none", "Wilson over trials", "none", "fixed-suite Wilson-t", "none"]
+    methods += ["none", "beta-binomial grid", "Wilson"]
     reasons = [
         "no rate: nothing was measured",
         "contract lane: trials are copies of one script, no interval",
@@ -252,12 +265,14 @@ def _choose(summary: _Summary, estimand: str) -> _Choice:
         "no interval: fixed_suite needs two measured trials of every scenario",
         "",
         "no interval: all scenarios lie in one cluster",
+        "no interval: the beta-binomial grid has no clusters coarser than a scenario",
+        "",
         "",
     ]
     single = (spread.n == 1) | (summary.cells.tally(summary.cells.n_planned > 0) == 1)
     return _Choice(
         np.where(single, "this_scenario", estimand),
-        np.select(conditions, [*methods, "Wilson"], "clustered Wilson-t"),
+        np.select(conditions, methods, "clustered Wilson-t"),
         np.select(conditions, reasons, ""),
     )
 
@@ -271,6 +286,7 @@ def _bounds(summary: _Summary, choice: _Choice, *, confidence: float) -> Interva
         "fixed-suite Wilson-t": _over_fixed_suite,
         "clustered Wilson-t": _over_scenarios,
         "Wilson": _over_scenarios,
+        "beta-binomial grid": _on_grid,
     }
     low, high = np.full((2, len(choice.method)), np.nan)
     for name in np.unique(choice.method):
@@ -290,6 +306,21 @@ def _over_trials(summary: _Summary, confidence: float) -> Interval:
 def _over_scenarios(summary: _Summary, confidence: float) -> Interval:
     """Return the clustered interval over the scenarios of each group."""
     return clustered_interval(summary.spread, summary.n_trials, confidence=confidence)
+
+
+def _on_grid(summary: _Summary, confidence: float) -> Interval:
+    """Return the beta-binomial interval over the scenarios of each group."""
+    from evalkit.stats.beta_binomial import beta_binomial_interval
+
+    rated = summary.rated
+    size = len(rated.groups)
+    return beta_binomial_interval(
+        rated.n_passed,
+        rated.n_measured,
+        groups=rated.group,
+        n_groups=size,
+        confidence=confidence,
+    )
 
 
 def _over_fixed_suite(summary: _Summary, confidence: float) -> Interval:

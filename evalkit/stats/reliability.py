@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from math import comb
 from typing import TYPE_CHECKING, Any
 
+from evalkit.stats.beta_binomial import correlation_interval
 from evalkit.stats.cells import By, Cells, collect_cells
 from evalkit.stats.clusters import ClusterMean, cluster_mean
 from evalkit.stats.intervals import (
@@ -22,7 +23,9 @@ from evalkit.stats.intervals import (
 from evalkit.stats.notes import Notes
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
     from evalkit.stats.clusters import Floats, Ints
 
@@ -106,13 +109,15 @@ def pass_hat_k(
     return _over_k(run, _all_of_k, k=k, by=by, confidence=confidence, cluster=cluster)
 
 
-def flakiness(run: Any, *, by: By = None) -> pd.DataFrame:
+def flakiness(run: Any, *, by: By = None, confidence: float = 0.95) -> pd.DataFrame:
     """Measure how much outcomes vary between trials of the same scenario.
 
     Parameters
     ----------
     run, by
         As in :func:`evalkit.stats.pass_rates`.
+    confidence
+        Of the interval of the correlation.
 
     Returns
     -------
@@ -120,7 +125,10 @@ def flakiness(run: Any, *, by: By = None) -> pd.DataFrame:
         One row a group: the columns of ``by``, then ``within_variance`` (mean of
         ``p (1 - p) k / (k - 1)``; 0 is perfectly repeatable, .25 a coin flip),
         ``icc`` (share of the variance that lies between scenarios; may fall
-        below 0 by chance; NaN where all outcomes agree), ``share_mixed`` and
+        below 0 by chance; NaN where all outcomes agree), ``icc_low`` and
+        ``icc_high`` (its beta-binomial interval,
+        :func:`~evalkit.stats.beta_binomial.correlation_interval`, in [0, 1]; NaN
+        without an icc and below two scenarios), ``share_mixed`` and
         ``n_mixed`` (scenarios that both passed and failed), ``k_low`` and
         ``k_high`` (fewest and most measured trials of a scenario),
         ``n_scenarios``, ``n_undefined`` (scenarios below two measured trials)
@@ -143,12 +151,13 @@ def flakiness(run: Any, *, by: By = None) -> pd.DataFrame:
     """
     import numpy as np
 
+    checked_confidence(confidence)
     cells = collect_cells(run, by=by)
     usable = cells.where(cells.n_measured > 1)
     n = usable.tally(usable.n_measured > 1)
     mixed = usable.tally((usable.n_passed > 0) & (usable.n_failed > 0))
     within, icc, share = _variance_shares(usable, n, mixed)
-    k_low, k_high = _k_range(usable)
+    k_low, k_high = trials_range(usable)
     undefined = cells.tally(cells.n_measured < 2)
     notes = Notes(len(n))
     notes.add(n == 0, "undefined: no scenario has two measured trials")
@@ -162,9 +171,12 @@ def flakiness(run: Any, *, by: By = None) -> pd.DataFrame:
         a=k_low,
         b=k_high,
     )
+    low, high = _icc_interval(usable, (n > 1) & ~np.isnan(icc), confidence)
     return cells.groups.assign(
         within_variance=within,
         icc=icc,
+        icc_low=low,
+        icc_high=high,
         share_mixed=share,
         n_mixed=mixed,
         k_low=k_low,
@@ -279,7 +291,7 @@ def _k_notes(cells: Cells, spread: ClusterMean, k: int) -> list[str]:
     scripted = cells.tally(cells.contract) > 0
     some, several = spread.n > 0, spread.n_clusters > 1
     notes = Notes(len(spread.n))
-    most = _k_range(cells)[1]
+    most = trials_range(cells)[1]
     left = np.full(len(spread.n), k)
     notes.add(~some, "undefined: no scenario has {k} measured trials (most: {m})", k=left, m=most)
     notes.add(
@@ -307,7 +319,25 @@ def _variance_shares(cells: Cells, n: Ints, mixed: Ints) -> tuple[Floats, Floats
         return within, icc, mixed / n
 
 
-def _k_range(cells: Cells) -> tuple[Ints, Ints]:
+def _icc_interval(cells: Cells, wanted: NDArray[np.bool_], confidence: float) -> Interval:
+    """Return the interval of the correlation of the groups that can have one."""
+    import numpy as np
+
+    low, high = np.full((2, len(wanted)), np.nan)
+    kept = cells.where(wanted[cells.group])
+    if wanted.any():
+        place = wanted.cumsum() - 1
+        low[wanted], high[wanted] = correlation_interval(
+            kept.n_passed,
+            kept.n_measured,
+            groups=place[kept.group],
+            n_groups=int(wanted.sum()),
+            confidence=confidence,
+        )
+    return Interval(low, high)
+
+
+def trials_range(cells: Cells) -> tuple[Ints, Ints]:
     """Return the fewest and the most measured trials of a scenario in each group."""
     import numpy as np
 

@@ -41,6 +41,19 @@ def test_cluster_error_matches_weil(name, mean, se):
     assert (result.n[0], result.n_clusters[0]) == (len(values), 16)
 
 
+@pytest.mark.parametrize(
+    ("name", "naive", "effect"), [("control", 0.0240004, 1.2325), ("treated", None, 3.9529)]
+)
+def test_design_effect_matches_weil(name, naive, effect):
+    """The squared ratio to the error of independent pups is the known one."""
+    values, litters = _pups(name)
+    result = cluster_mean(values, clusters=litters)
+    flat = np.sqrt(result.mean[0] * (1 - result.mean[0]) / len(values))
+    assert (result.se[0] / flat) ** 2 == pytest.approx(effect, abs=5e-5)
+    if naive is not None:
+        assert flat == pytest.approx(naive, abs=5e-8)
+
+
 @pytest.mark.parametrize("name", list(WEIL))
 def test_cluster_error_equals_statsmodels(name):
     """The estimator is that of a regression on a constant with cov_type='cluster'."""

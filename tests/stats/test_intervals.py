@@ -60,6 +60,18 @@ def test_intervals_equal_scipy(n, data, confidence):
         assert ours(passed, n, confidence=confidence) == pytest.approx(tuple(theirs), abs=1e-9)
 
 
+@given(st.integers(1, 400), st.data())
+@settings(deadline=None, max_examples=60)
+def test_intervals_equal_statsmodels(n, data):
+    """Both intervals are those of statsmodels' proportion_confint at every count."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    passed = data.draw(st.integers(0, n))
+    for ours, method in ((wilson, "wilson"), (clopper_pearson, "beta")):
+        theirs = proportion_confint(passed, n, method=method)
+        assert ours(passed, n) == pytest.approx(theirs, abs=1e-9)
+
+
 def test_intervals_are_vectorised():
     """An array of counts gives arrays with the bounds of each count."""
     counts = np.arange(6)

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalkit.stats import clustered_wilson, flakiness, pass_at_k, pass_hat_k, pass_rates, wilson
+from evalkit.stats import (
+    clustered_wilson,
+    correlation_interval,
+    flakiness,
+    pass_at_k,
+    pass_hat_k,
+    pass_rates,
+    wilson,
+)
 
 TAU_BENCH = {0: 14, 1: 12, 2: 10, 3: 4, 4: 10}  # gpt-4o, airline: passes of 50 tasks in 4 trials
 
@@ -205,3 +213,33 @@ def test_flakiness_needs_repeats():
     alone = flakiness(_passes((1, 1), (0, 1))).iloc[0]
     assert np.isnan([alone["within_variance"], alone["icc"], alone["share_mixed"]]).all()
     assert "no scenario has two measured trials" in alone["note"]
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_icc_is_fleiss_kappa(k):
+    """Trials as raters: the correlation is Fleiss' kappa of statsmodels."""
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
+    passed = np.random.default_rng(k).binomial(k, np.random.default_rng(9).beta(2, 1, 30))
+    icc = flakiness(_passes(*[(int(c), k) for c in passed]))["icc"].item()
+    assert icc == pytest.approx(fleiss_kappa(np.stack([passed, k - passed], 1)))
+
+
+def test_icc_finds_the_correlation_that_was_put_in():
+    """Over many scenarios the estimate is the correlation of the beta distribution."""
+    rng = np.random.default_rng(3)
+    passed = rng.binomial(4, rng.beta(0.8 * 1.5, 0.2 * 1.5, 3000))  # 1 / (1 + 1.5) = .4
+    row = flakiness(_passes(*[(int(c), 4) for c in passed]), confidence=0.999).iloc[0]
+    assert row["icc"] == pytest.approx(0.4, abs=0.04)
+    assert row["icc_low"] < 0.4 < row["icc_high"]
+    assert row["icc_high"] - row["icc_low"] < 0.15
+
+
+def test_icc_interval_is_the_correlation_interval():
+    """Groups get the bounds of their own scenarios; without an icc there are none."""
+    trials = _passes((3, 3), (1, 3), (0, 3), (3, 3), (3, 3)).assign(lot=list("a" * 9 + "b" * 6))
+    frame = flakiness(trials, by="lot", confidence=0.9)
+    expected = correlation_interval([3, 1, 0], 3, confidence=0.9)
+    assert tuple(frame[["icc_low", "icc_high"]].iloc[0]) == pytest.approx(tuple(expected))
+    assert np.isnan(frame[["icc_low", "icc_high"]].iloc[1]).all()
+    assert np.isnan(flakiness(_passes((1, 3)))["icc_low"].item())
