@@ -10,6 +10,7 @@
     ├── SandboxError        a worker could not be started or was lost
     ├── GraderError         a grader is unknown, registered twice or misused
     ├── ReportError         a notebook or its rendering failed
+    ├── BaselineError       a baseline cannot be pinned or used; lists every reason
     ├── UsageError          a call or command line that cannot mean anything
     └── MissingDependency   an optional package is not installed (also an ImportError)
 
@@ -81,6 +82,17 @@ class GraderError(EvalkitError):
 
 class ReportError(EvalkitError):
     """A notebook failed, or its report could not be rendered."""
+
+
+class BaselineError(EvalkitError):
+    """A baseline cannot be pinned from these runs, or used; ``reasons`` lists every why."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__(reasons)
+        self.reasons = tuple(reasons)
+
+    def __str__(self) -> str:
+        return "\n".join(self.reasons)
 
 
 class UsageError(EvalkitError):
