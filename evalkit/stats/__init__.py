@@ -13,6 +13,7 @@ resolution     the drops that a suite can see, and what more would take
 power          sample sizes: numbers in and out
 planning       the measured or assumed numbers that a plan starts from
 sequential     when to abort a run that is a disaster
+paired_tables  what textbooks print of a paired difference, to check against
 differences    MOVER and Newcombe's intervals for two rates
 significance   McNemar's test, sign-flip permutation
 multiplicity   Holm and Benjamini-Hochberg
@@ -36,6 +37,7 @@ from evalkit.stats.differences import mover_difference, newcombe_independent, ne
 from evalkit.stats.intervals import Interval, clopper_pearson, clustered_wilson, wilson
 from evalkit.stats.multiplicity import adjust_p_values
 from evalkit.stats.paired import compare, compare_scenarios
+from evalkit.stats.paired_tables import paired_table_interval
 from evalkit.stats.power import confidence_per_look, independent_sample_size, sample_size
 from evalkit.stats.rates import pass_rates, standard_errors, unrated_scenarios
 from evalkit.stats.reliability import flakiness, pass_at_k, pass_hat_k
@@ -74,6 +76,7 @@ __all__ = [
     "mover_difference",
     "newcombe_independent",
     "newcombe_paired",
+    "paired_table_interval",
     "pass_at_k",
     "pass_hat_k",
     "pass_rates",
