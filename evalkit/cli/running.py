@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evalkit.cli.app import EXIT_CODES
+from evalkit.cli.outputs import Outputs, with_outputs
 from evalkit.cli.paths import run_folder
 from evalkit.errors import UsageError
 from evalkit.grade import worst
@@ -34,7 +34,6 @@ _IMPORT = click.option(
     metavar="MODULE",
     help="A module to import first, one that registers graders, say.",
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 _OUT = click.option("--out", default="data/runs", show_default=True, help="Folder for the run.")
 
 
@@ -78,23 +77,23 @@ _OUT = click.option("--out", default="data/runs", show_default=True, help="Folde
 @_MORE_GRADERS
 @_IMPORT
 @_OUT
-@_JSON
+@with_outputs
 def run(suites: tuple[Path, ...], resume: Path | None, **options: Any) -> int:
     """Run an agent through SUITES (files or folders) and grade what it does.
 
     Exits with 0 if every trial passed, 1 if one failed, 2 if one could not be
     measured, 3 if nothing could be run as asked.
     """
-    as_json = options.pop("as_json")
+    outputs = Outputs.taken_from(options)
+    outputs.prepare()
     _import_modules(options.pop("modules"))
     if resume is None:
-        return _tell(_runs(_load_all(suites), options), as_json=as_json)
+        return _tell(_runs(_load_all(suites), options), outputs)
     if suites:
         raise UsageError("give either suites or --resume RUN, not both")
     from evalkit.run import resume_run
 
-    resumed = resume_run(run_folder(resume), n_parallel=options["parallel"])
-    return _tell([resumed], as_json=as_json)
+    return _tell([resume_run(run_folder(resume), n_parallel=options["parallel"])], outputs)
 
 
 @click.command(epilog="Example: evalkit grade data/runs/RUN --suite data/suites/travel.yaml")
@@ -112,7 +111,7 @@ def run(suites: tuple[Path, ...], resume: Path | None, **options: Any) -> int:
 @_MORE_GRADERS
 @_IMPORT
 @click.option("--out", help="Folder for the new run  [default: beside the old one]")
-@_JSON
+@with_outputs
 def grade(run: Path, suite: Path, **options: Any) -> int:
     """Grade RUN by the expectations of a suite, without running anything.
 
@@ -120,6 +119,8 @@ def grade(run: Path, suite: Path, **options: Any) -> int:
     """
     from evalkit.run import grade_run, load_suite
 
+    outputs = Outputs.taken_from(options)
+    outputs.prepare()
     _import_modules(options["modules"])
     graded = grade_run(
         run_folder(run),
@@ -128,7 +129,7 @@ def grade(run: Path, suite: Path, **options: Any) -> int:
         graders=options["graders"],
         out=options["out"],
     )
-    return _tell([graded], as_json=options["as_json"])
+    return _tell([graded], outputs)
 
 
 def _runs(suites: list[Any], options: dict[str, Any]) -> Iterator[Run]:
@@ -189,44 +190,15 @@ def _load_all(paths: tuple[Path, ...]) -> list[Any]:
     return loaded
 
 
-def _tell(runs: Iterable[Run], *, as_json: bool) -> int:
+def _tell(runs: Iterable[Run], outputs: Outputs) -> int:
     """Print each run once it is done, so that none is lost when a later one cannot start."""
     from evalkit.ledger import combined_digest
 
     done = []
     for run in runs:
         done.append(run)
-        if not as_json:
-            click.echo(run_text(run))
-    status = worst(run.status for run in done)
-    digest = combined_digest(run.digest or "" for run in done)
-    if as_json:
-        told = {"status": status, "digest": digest, "runs": [_as_json(run) for run in done]}
-        click.echo(json.dumps(told, indent=2))
-    elif len(done) > 1:
-        click.echo(f"combined digest  {digest}")
-    return EXIT_CODES[status]
-
-
-def _as_json(run: Run) -> dict[str, Any]:
-    counts = {
-        f"n_{status}": sum(record.status == status for record in run.records)
-        for status in EXIT_CODES
-    }
-    trials = [
-        {
-            name: getattr(record, name)
-            for name in ("scenario", "trial", "status", "reason_code", "reason")
-        }
-        for record in run.records
-    ]
-    about = {"run_id": run.id, "folder": str(run.folder), "suite": run.manifest.suite}
-    return (
-        about
-        | {"lane": run.manifest.lane, "status": run.status, "digest": run.digest}
-        | counts
-        | {
-            "n_planned": len(run.records),
-            "trials": trials,
-        }
-    )
+        outputs.say(run_text(run))
+    if len(done) > 1:
+        outputs.say(f"combined digest  {combined_digest(run.digest or '' for run in done)}")
+    written = outputs.publish(done)
+    return EXIT_CODES[worst(run.status for run in done)] or written
