@@ -2,7 +2,8 @@
 
 A tool that is wrapped with :func:`tool` tells the trial that it runs in; outside
 of a trial the wrapper does nothing. On the wire one sees what a model *asked
-for*; only at the tool one sees what *ran*.
+for*; only at the tool one sees what *ran*. Tools that are traced with OpenTelemetry need
+no wrapper in the contract lane: see :mod:`evalkit.gateway.telemetry`.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ def tool(
         with _guard:
             _names.add(own_name)
         wrapper = _async_wrapper if inspect.iscoroutinefunction(function) else _wrapper
-        return cast("_Function", functools.wraps(function)(wrapper(function, own_name)))
+        wrapped = functools.wraps(function)(wrapper(function, own_name))
+        wrapped.tool_name = own_name  # type: ignore[attr-defined]
+        return cast("_Function", wrapped)
 
     return wrap if function is None else wrap(function)
 

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from evalkit.errors import TraceError
 from evalkit.grade import Ending
+from evalkit.joining import joined
 from evalkit.ledger import JSON, Event
 from evalkit.trace import Document, ModelCall, Span, ToolCall, Trace, Turn, Usage
 
+_Seen: TypeAlias = tuple[str, int]
+_WIRE: Final = "wire"
+_TOOL: Final = "tool"
+_SPAN: Final = "span"
 _ERROR_LEVELS: Final = frozenset({"ERROR", "CRITICAL"})
 
 
@@ -52,6 +57,8 @@ class _TraceReader:
         # In the order of the ledger, by where they were seen and their number there.
         self.tool_calls: dict[tuple[str, int], ToolCall] = {}
         self.watched: tuple[str, ...] = ()
+        self.traced: dict[str, None] = {}
+        self.span_gaps: dict[str, None] = {}
         self.model_calls: dict[int, ModelCall] = {}
         self.spans: list[Span] = []
         self.logs: list[str] = []
@@ -73,6 +80,7 @@ class _TraceReader:
             self.metadata.update(data["trace"]["metadata"])
         if "watched_tools" in data:
             self.watched = tuple(dict.fromkeys((*self.watched, *data["watched_tools"])))
+        self.span_gaps.update(dict.fromkeys(data.get("span_gaps", ())))
 
     def _read_turn(self, data: Mapping[str, JSON], _: Event) -> None:
         self.turns.append(Turn(data["user"]))
@@ -83,6 +91,8 @@ class _TraceReader:
         self.turns.append(Turn(last.user, (*last.replies, data["text"]), said_by))
 
     def _read_tool_call(self, data: Mapping[str, JSON], event: Event) -> None:
+        if data.get("at") == _SPAN:
+            self.traced[data["name"]] = None
         self.tool_calls[_seen(data)] = ToolCall(
             name=data["name"],
             args=data["args"],
@@ -92,6 +102,7 @@ class _TraceReader:
             id=data.get("id", ""),
             span_id=event.span,
             asked_by=data.get("asked_by"),
+            untold=tuple(data.get("untold", ())),
         )
 
     def _read_tool_result(self, data: Mapping[str, JSON], event: Event) -> None:
@@ -125,7 +136,9 @@ class _TraceReader:
     def _read_span(self, data: Mapping[str, JSON], event: Event) -> None:
         documents = tuple(Document(**document) for document in data["documents"])
         times = {name: event.real.get(name) for name in ("start_s", "end_s")}
-        self.spans.append(Span(id=event.span, **{**data, **times, "documents": documents}))
+        attributes = {**data["attributes"], **event.real.get("attributes", {})}
+        more = {**times, "documents": documents, "attributes": attributes}
+        self.spans.append(Span(id=event.span, **{**data, **more}))
 
     def _read_log(self, data: Mapping[str, JSON], _: Event) -> None:
         self.logs.append(data["text"])
@@ -134,11 +147,16 @@ class _TraceReader:
 
     def trace(self) -> Trace:
         """Give the trace of all events read."""
+        # Where a tool tells of itself, its spans tell nothing new.
+        traced = tuple(name for name in self.traced if name not in self.watched)
+        watched = (*self.watched, *traced)
         return Trace(
             turns=tuple(self.turns),
-            tool_calls=self._made_calls(),
-            asked_calls=self._calls_at("wire") if self.watched else (),
-            watched_tools=self.watched,
+            tool_calls=self._made_calls(frozenset(watched)),
+            asked_calls=self._calls_at(_WIRE) if watched or self.span_gaps else (),
+            watched_tools=watched,
+            traced_tools=traced,
+            span_gaps=tuple(self.span_gaps),
             model_calls=tuple(self.model_calls[number] for number in sorted(self.model_calls)),
             spans=tuple(self.spans),
             logs=tuple(self.logs),
@@ -154,17 +172,35 @@ class _TraceReader:
         numbers = sorted(number for seen, number in self.tool_calls if seen == place)
         return tuple(self.tool_calls[place, number] for number in numbers)
 
-    def _made_calls(self) -> tuple[ToolCall, ...]:
-        """Give what ran where a tool tells it, and what was asked for elsewhere."""
-        if not self.watched:
-            return self._calls_at("wire")
-        return tuple(
-            call
-            for (place, _), call in self.tool_calls.items()
-            if place == "tool" or call.name not in self.watched
-        )
+    def _made_calls(self, watched: frozenset[str]) -> tuple[ToolCall, ...]:
+        """Give what ran where a tool or a span tells it, and what was asked for elsewhere."""
+        if not watched:
+            return self._calls_at(_WIRE)
+        made = {
+            key: call
+            for key, call in self.tool_calls.items()
+            if key[0] == _TOOL
+            or (key[0] == _SPAN and call.name not in self.watched)
+            or (key[0] == _WIRE and call.name not in watched)
+        }
+        ran = {key: call for key, call in made.items() if key[0] == _SPAN}
+        return self._with_spans(made, ran) if ran else tuple(made.values())
+
+    def _with_spans(
+        self, made: Mapping[_Seen, ToolCall], ran: Mapping[_Seen, ToolCall]
+    ) -> tuple[ToolCall, ...]:
+        """Complete what only spans tell, and put it into its place among the other calls."""
+        asked = {key: call for key, call in self.tool_calls.items() if key[0] == _WIRE}
+        known = joined(ran, asked)
+        calls = {**made, **{key: call for key, (call, _) in known.items()}}
+        if len(ran) == len(made):  # spans know best in which order they ran
+            return tuple(calls.values())
+        places = {key: place for place, key in enumerate(self.tool_calls)}
+        # Spans come when the turn has ended, so what they answer tells when they ran.
+        order = sorted(calls, key=lambda key: places[(key in known and known[key][1]) or key])
+        return tuple(calls[key] for key in order)
 
 
-def _seen(data: Mapping[str, JSON]) -> tuple[str, int]:
+def _seen(data: Mapping[str, JSON]) -> _Seen:
     """Tell where a call was seen, and its number there."""
-    return data.get("at", "wire"), data["call"]
+    return data.get("at", _WIRE), data["call"]

@@ -1,7 +1,8 @@
 """What a trial does, as ledger events.
 
 :class:`Recorder` writes while it happens, :func:`events_of` what a finished trial
-did; :mod:`evalkit.reading` reads both. Calls and their results are two events
+did; :mod:`evalkit.reading` reads both. What OpenTelemetry spans tell is written by
+:mod:`evalkit.gateway.span_events`. Calls and their results are two events
 with one ``call`` number, because a ledger is written while the agent still waits.
 """
 
@@ -173,6 +174,7 @@ def _span_data(span: Span) -> dict[str, JSON]:
         "attributes": dict(span.attributes),
         "documents": [asdict(document) for document in span.documents],
         "parent_id": span.parent_id,
+        **_known({"turn": span.turn}),
     }
 
 

@@ -60,6 +60,9 @@ class ToolCall:
     asked_by: int | None = None
     """Which of the model's answers asked for it: calls of one turn with the same number were
     asked for together. ``None`` where nobody recorded it."""
+    untold: tuple[str, ...] = ()
+    """What the tool's span did not hold, of ``args`` and ``result``; it is then that of the call
+    that the model asked for, where there is one."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -152,6 +155,8 @@ class Span:
     status: Literal["ok", "error", "unknown"] = "unknown"
     attributes: Mapping[str, JSON] = field(default_factory=dict)
     documents: tuple[Document, ...] = ()
+    turn: int | None = None
+    """0-based index of the turn in which it began; ``None`` where nobody recorded it."""
 
     @property
     def duration_s(self) -> float | None:
@@ -218,6 +223,10 @@ class Trace:
     """What the model asked for, where tools tell apart from it what ran."""
     watched_tools: tuple[str, ...] = ()
     """Tools that tell themselves when they run."""
+    traced_tools: tuple[str, ...] = ()
+    """Those of them that tell it by a span alone."""
+    span_gaps: tuple[str, ...] = ()
+    """Why spans that the agent made may be missing here."""
     tools_observed: bool = True
     models_observed: bool = False
     metadata: Mapping[str, JSON] = field(default_factory=dict)
@@ -302,6 +311,8 @@ _PARTS: Final[Mapping[str, type]] = {
     "errors": str,
     "asked_calls": ToolCall,
     "watched_tools": str,
+    "traced_tools": str,
+    "span_gaps": str,
 }
 
 

@@ -9,6 +9,8 @@
 ``faults``                      what goes wrong, over any wire format
 ``counting``                    tokens
 ``watching``, ``witness``       tool calls on the wire; events for the ledger
+``telemetry``, ``flushing``,
+``span_events``                 OpenTelemetry spans that the agent sends
 ``endpoint``                    all of it without a socket
 ``delivery``, ``http1``,
 ``server``                      bytes, HTTP, the socket

@@ -27,7 +27,10 @@ from evalkit.gateway.reading import (
     objects,
     paired,
     result_of,
+    role_of,
+    stops_of,
     text_of,
+    tool_choice_of,
 )
 from evalkit.ledger import JSON
 
@@ -36,6 +39,7 @@ tool_prefix: Final = "toolu"
 request_header: Final = "request-id"
 overloaded_status: Final = 529
 
+_ROLES: Final = ("user", "assistant", "system")
 _TOOLS: Final = ("tool_use", "tool_result")
 _ERRORS: Final[Mapping[int, str]] = {
     400: "invalid_request_error",
@@ -71,6 +75,8 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         max_tokens=as_count(body.get("max_tokens")),
         wants_json=bool(wanted),
         schema=wanted.get("schema"),
+        tool_choice=tool_choice_of(choice),
+        stops=stops_of(body.get("stop_sequences")),
         forced_tool=forced(choice.get("name"), must=choice.get("type") == "any", tools=tools),
         pieces=prompt,
         n_cached=_n_cached(body, prompt),
@@ -86,7 +92,7 @@ def _message(message: Mapping[str, Any]) -> Message:
     content = message.get("content")
     said = [part for part in objects(content) if part.get("type") not in _TOOLS]
     text = content if isinstance(content, str) else text_of(said)
-    return Message(as_text(message.get("role")), text)
+    return Message(role_of(message, _ROLES), text)
 
 
 def _history(message: Mapping[str, Any]) -> Iterator[Asked | Returned]:

@@ -12,6 +12,8 @@ from typing import Final, Literal, NamedTuple
 
 from evalkit.ledger import JSON
 
+ToolChoice = Literal["auto", "none", "required"]
+
 
 class BadRequest(ValueError):
     """A request that no provider would take; the text says why."""
@@ -68,6 +70,10 @@ class ModelRequest:
     wants_json: bool = False
     schema: JSON = None
     """JSON Schema of the answer, where one is asked for."""
+    tool_choice: ToolChoice = "auto"
+    """Whether the model may, must or must not use a tool."""
+    stops: tuple[str, ...] = ()
+    """Texts at which the model ends its answer, without them."""
     forced_tool: str = ""
     """The one tool that the model has to use: a way to ask for structured output."""
     pieces: tuple[JSON, ...] = ()

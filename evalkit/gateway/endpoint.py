@@ -21,6 +21,7 @@ from evalkit.gateway.faults import Spoiled, spoil
 from evalkit.gateway.http1 import BadHttp, HttpRequest
 from evalkit.gateway.jsontext import parse, to_bytes
 from evalkit.gateway.script import LeftOver, Script, Taken, Unscripted
+from evalkit.gateway.telemetry import Telemetry, is_grpc, is_telemetry
 from evalkit.gateway.watching import ToolWatch
 from evalkit.gateway.wires import route_of, wire_for_errors
 from evalkit.gateway.witness import Record, Witness
@@ -31,8 +32,8 @@ class Finding(NamedTuple):
     """Something that fails the trial, whatever the agent makes of it."""
 
     code: str
-    """``unscripted_call``, ``ambiguous_script``, ``bad_request``, ``left_over_steps`` or
-    ``gateway_failed``."""
+    """``unscripted_call``, ``ambiguous_script``, ``bad_request``, ``left_over_steps``,
+    ``gateway_failed`` or ``spans_unreadable``."""
     reason: str
     turn: int
     """0-based."""
@@ -65,6 +66,9 @@ class Endpoint:
         Called when everything is recorded that belongs together, and before a
         request is answered; returns when it is safe. Never called by two threads
         at a time.
+    traces_here
+        Whether the agent runs in this process, so that what its exporter still holds
+        is asked for at the end of each turn.
 
     Raises
     ------
@@ -78,11 +82,14 @@ class Endpoint:
         record: Record,
         *,
         settle: Callable[[], None] = lambda: None,
+        traces_here: bool = False,
     ) -> None:
         self._script = Script(turns)
+        self._record = record
         self._witness = Witness(record)
         self._watch = ToolWatch(self._witness)
         self._meter = Meter()
+        self._telemetry = Telemetry(watches_sdk=traces_here)
         self._settle = settle
         self._lock = threading.Lock()
         self._n_calls = 0
@@ -95,14 +102,25 @@ class Endpoint:
 
     def begin_turn(self, turn: int) -> None:
         """Go on to a turn, from 0; steps left over by the one before are a finding."""
+        self._fetch_spans()
         with self._lock:
             self._note_left_over(self._script.advance(turn))
+        self._telemetry.begin_turn()
 
     def finish(self) -> tuple[Finding, ...]:
         """End the trial: steps left over by the last turn are a finding; give all findings."""
+        self._fetch_spans(is_end=True)
         with self._lock:
             self._note_left_over(self._script.left_over())
             return self.findings
+
+    def _fetch_spans(self, *, is_end: bool = False) -> None:
+        """Write down the spans of the turn that ends."""
+        news = self._telemetry.fetch(is_end=is_end)
+        if news:
+            with self._lock:
+                self._telemetry.write(self._record, turn=self._script.turn)
+                self._settle()
 
     def restore(self, events: Iterable[Event]) -> None:
         """Take up a trial whose process died: its ledger says what was asked and answered.
@@ -119,6 +137,8 @@ class Endpoint:
         """Answer one request."""
         route = route_of(received.method, received.target)
         turn = self._script.turn
+        if route is None and is_telemetry(received.method, received.target):
+            return self._take_telemetry(received)
         if route is None:
             reason = f"UNSCRIPTED: nothing answers {received.method} {received.target} here"
             return self._refuse_unread(received, Finding("unscripted_call", reason, turn), 400)
@@ -134,8 +154,19 @@ class Endpoint:
             self._settle()
         return planned.deliver(planned.exchange, planned.answer)
 
+    def _take_telemetry(self, received: HttpRequest) -> Delivery:
+        taken = self._telemetry.take(received)
+        if taken.missing:
+            reason, turn = taken.missing, self._script.turn
+            with self._lock:
+                self._note(Finding("spans_unreadable", reason, turn, "incomplete"))
+                self._settle()
+        return taken.delivery
+
     def reject(self, problem: BadHttp) -> Delivery:
         """Answer bytes that are no request."""
+        if is_telemetry("POST", problem.target) or is_grpc(str(problem)):
+            return self._telemetry.reject(problem)
         received = HttpRequest("", problem.target, {}, b"", keeps_open=False)
         finding = Finding("bad_request", f"BAD REQUEST: {problem}", self._script.turn)
         return self._refuse_unread(received, finding, problem.status)

@@ -36,7 +36,10 @@ from evalkit.gateway.reading import (
     objects,
     paired,
     result_of,
+    role_of,
+    stops_of,
     text_of,
+    tool_choice_of,
 )
 from evalkit.ledger import JSON
 
@@ -48,6 +51,7 @@ __all__ = [
 name: Final = "openai-chat"
 
 _SYSTEM: Final = ("system", "developer")
+_ROLES: Final = ("user", "assistant", "tool", "function", *_SYSTEM)
 
 
 def read(body: Mapping[str, JSON]) -> ModelRequest:
@@ -77,6 +81,8 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         max_tokens=as_count(body.get("max_completion_tokens") or body.get("max_tokens")),
         wants_json=wanted.get("type") in ("json_schema", "json_object"),
         schema=as_object(wanted.get("json_schema")).get("schema"),
+        tool_choice=tool_choice_of(body.get("tool_choice")),
+        stops=stops_of(body.get("stop")),
         forced_tool=_forced_tool(body.get("tool_choice"), tools),
         pieces=prompt,
         n_cached=len(prompt),
@@ -103,7 +109,7 @@ def _forced_tool(choice: JSON, tools: tuple[Tool, ...]) -> str:
 
 
 def _message(message: Mapping[str, Any]) -> Message:
-    return Message(as_text(message.get("role")), text_of(message.get("content")))
+    return Message(role_of(message, _ROLES), text_of(message.get("content")))
 
 
 def _history(message: Mapping[str, Any]) -> Iterator[Asked | Returned]:

@@ -36,7 +36,9 @@ from evalkit.gateway.reading import (
     objects,
     paired,
     result_of,
+    role_of,
     text_of,
+    tool_choice_of,
 )
 from evalkit.ledger import JSON
 
@@ -48,6 +50,7 @@ __all__ = [
 name: Final = "openai-responses"
 
 _SYSTEM: Final = ("system", "developer")
+_ROLES: Final = ("user", "assistant", *_SYSTEM)
 _SETS: Final = ("mcp", "namespace", "tool_search")
 """Kinds of tools that stand for many, whose names the request does not tell."""
 _ECHOED: Final[Mapping[str, JSON]] = {
@@ -97,6 +100,7 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         max_tokens=as_count(body.get("max_output_tokens")),
         wants_json=wanted.get("type") in ("json_schema", "json_object"),
         schema=wanted.get("schema"),
+        tool_choice=tool_choice_of(body.get("tool_choice")),
         forced_tool=_forced_tool(body.get("tool_choice"), tools),
         pieces=prompt,
         n_cached=len(prompt),
@@ -136,7 +140,7 @@ def _forced_tool(choice: JSON, tools: tuple[Tool, ...]) -> str:
 
 
 def _message(item: Mapping[str, Any]) -> Message:
-    return Message(as_text(item["role"]), text_of(item.get("content")))
+    return Message(role_of(item, _ROLES), text_of(item.get("content")))
 
 
 def _history(item: Mapping[str, Any]) -> Iterator[Asked | Returned]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from evalkit.gateway.canonical import Asked, BadRequest, Returned, Tool
+from evalkit.gateway.canonical import Asked, BadRequest, Returned, Tool, ToolChoice
 from evalkit.gateway.jsontext import parse
 from evalkit.ledger import JSON
 
+_MUST: Final = ("any", "required", "tool", "function", "custom")
 _TEXTS: Final = ("text", "input_text", "output_text")
 
 
@@ -107,21 +108,25 @@ def paired(
     Raises
     ------
     BadRequest
-        If a call has no result, or a result answers no call.
+        If a call has no result after it, or a result answers no call before it. An id
+        that several calls share has a result for each.
     """
     history = tuple(parts)
-    asked = {part.id: part.name for part in history if isinstance(part, Asked)}
-    returned = {part.id for part in history if isinstance(part, Returned)}
-    for id_, tool in asked.items():
-        if id_ not in returned:
+    waiting: dict[str, list[str]] = {}
+    for part in history:
+        if isinstance(part, Asked):
+            waiting.setdefault(part.id, []).append(part.name)
+        elif part.id in waiting:
+            del waiting[part.id][:1]
+        elif not is_kept:
             raise BadRequest(
-                f"the request holds a call of the tool {tool!r} ({id_!r}) without its result; "
-                "a provider refuses that: send a result for every tool call"
+                f"the request holds the result of a tool call {part.id!r} that it does not hold "
+                "before; a provider refuses that: keep each call together with its result"
             )
-    for id_ in () if is_kept else sorted(returned - asked.keys()):
+    for id_, tool in ((id_, tools[0]) for id_, tools in waiting.items() if tools):
         raise BadRequest(
-            f"the request holds the result of a tool call {id_!r} that it does not hold; "
-            "a provider refuses that: keep each call together with its result"
+            f"the request holds a call of the tool {tool!r} ({id_!r}) without its result; "
+            "a provider refuses that: send a result for every tool call, under its own id"
         )
     return history
 
@@ -132,6 +137,34 @@ def arguments_of(text: JSON) -> JSON:
         return parse(as_text(text).encode("utf-8", "surrogatepass"))
     except ValueError:
         return text
+
+
+def role_of(message: Mapping[str, JSON], known: Sequence[str]) -> str:
+    """Give the role of a message.
+
+    Raises
+    ------
+    BadRequest
+        If it is none that the provider knows.
+    """
+    role = message.get("role")
+    if role not in known:
+        raise BadRequest(f"a message has the role {role!r}; a provider takes {', '.join(known)}")
+    return as_text(role)
+
+
+def tool_choice_of(choice: JSON) -> ToolChoice:
+    """Say whether the model may, must or must not use a tool."""
+    kind = choice if isinstance(choice, str) else as_object(choice).get("type")
+    if kind == "none":
+        return "none"
+    return "required" if kind in _MUST else "auto"
+
+
+def stops_of(value: JSON) -> tuple[str, ...]:
+    """Give the texts at which the model stops: one, or a list of them."""
+    texts = value if isinstance(value, list) else [value]
+    return tuple(text for text in texts if isinstance(text, str) and text)
 
 
 def forced(name: JSON, *, must: bool, tools: Sequence[Tool]) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from evalkit.errors import UsageError
 from evalkit.gateway.canonical import ModelRequest
 from evalkit.gateway.faults import FAULTS
+from evalkit.gateway.possible import why_impossible
 from evalkit.ledger import JSON, Event
 
 if TYPE_CHECKING:
@@ -173,8 +174,8 @@ class Script:
         Raises
         ------
         Unscripted
-            If there is none, two scripts claim the request, or the step asks for a
-            tool that the request does not offer: no model could.
+            If there is none, two scripts claim the request, or no model could answer
+            it so: the step asks for a tool that the request does not offer, say.
         """
         script = self._script_for(request)
         if not script.rest:
@@ -184,6 +185,8 @@ class Script:
                 f"were used before this request ({_told(request)})"
             )
         _check_offered(script.rest[0], request)
+        if problem := why_impossible(script.rest[0], request):
+            raise Unscripted(problem)
         return script.take()
 
     def _script_for(self, request: ModelRequest) -> _Steps:

@@ -14,8 +14,15 @@ from evalkit.trace import CallStatus
 class Record(Protocol):
     """Takes one event, in order; :meth:`evalkit.recording.Recorder.event` is one."""
 
-    def __call__(self, kind: EventKind, data: Mapping[str, JSON], *, span: str = "") -> None:
-        """Write the event."""
+    def __call__(
+        self,
+        kind: EventKind,
+        data: Mapping[str, JSON],
+        *,
+        span: str = "",
+        real: Mapping[str, JSON] | None = None,
+    ) -> None:
+        """Write the event; ``real`` is what no digest covers."""
 
 
 @dataclass(frozen=True, slots=True)

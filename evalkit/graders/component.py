@@ -79,6 +79,9 @@ def _applies(trial: Trial) -> bool:
 def _judged(expect: ComponentExpect, trial: Trial, turn: int | None) -> Iterator[Finding]:
     for name, limits in (expect.tools or {}).items():
         uses = _uses(trial.trace, name, turn)
+        if uses and _may_be_more(name, trial.trace):
+            text = f"not every call of {name} may be known: {'; '.join(trial.trace.span_gaps)}"
+            yield gap(text, turn=turn)
         if uses:
             yield from _too_slow(_Tool(name, limits, uses, turn))
             yield from _too_faulty(_Tool(name, limits, uses, turn))
@@ -134,9 +137,17 @@ def _first_known(duration_s: float | None, span: Span | None) -> float | None:
     return span.duration_s if duration_s is None and span is not None else duration_s
 
 
+def _may_be_more(tool: str, trace: Trace) -> bool:
+    """Say whether calls of a tool may be missing, because only spans tell of them."""
+    tells_itself = tool in trace.watched_tools and tool not in trace.traced_tools
+    return bool(trace.span_gaps) and not tells_itself
+
+
 def _spans_of(trace: Trace, turn: int | None) -> Sequence[Span]:
-    """Give the spans of a turn; of several turns, no span tells which is its own."""
-    return trace.spans if turn is None or len(trace.turns) <= 1 else ()
+    """Give the spans of a turn; of several turns, not every span tells which is its own."""
+    if turn is None or len(trace.turns) <= 1:
+        return trace.spans
+    return [span for span in trace.spans if span.turn == turn]
 
 
 def _names(span: Span) -> set[JSON]:
@@ -215,7 +226,9 @@ def _not_retrieved(expect: RetrieverExpect, trace: Trace, turn: int | None) -> I
     missing = [wanted for wanted in dict.fromkeys(expect.relevant) if wanted not in found]
     n_relevant = len(set(expect.relevant))
     recall = (n_relevant - len(missing)) / n_relevant
-    if recall < expect.min_recall:
+    if recall < expect.min_recall and trace.span_gaps:
+        yield gap(f"spans may be missing: {'; '.join(trace.span_gaps)}", turn=turn)
+    elif recall < expect.min_recall:
         at_k = "" if expect.k is None else f"@{expect.k}"
         yield fault(
             f"recall{at_k} is {n_relevant - len(missing)} of {n_relevant}, at least "
@@ -239,4 +252,4 @@ def _unclear(expect: RetrieverExpect, spans: Sequence[Span]) -> str:
     return ""
 
 
-add_grader(Grader("component", grade_component, version="1", applies=_applies))
+add_grader(Grader("component", grade_component, version="2", applies=_applies))

@@ -5,6 +5,10 @@ tells when it runs. Of such tools, asked and ran are matched one to one; a call 
 agrees with one that was asked for, in the same turn or before, if it has its arguments
 with equal values. More arguments than asked for are free: programs fill in defaults.
 
+Tools tell when they run through ``ek.tool``, or by spans. A tool of which no span came
+while others' came is judged as well: it did not run. Where spans may be missing, nobody
+can tell what did not run, so the grade is incomplete.
+
 Not expected to run is a call whose arguments are no JSON, or that was denied. It is
 judged only where both sides were seen, so not where the model was never called.
 """
@@ -13,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from evalkit.errors import GraderError
 from evalkit.grade import Grade
@@ -31,7 +35,11 @@ _MOST: Final = 10
 
 
 def grade_wire_agreement(
-    trial: Trial, *, allow_unrun: Sequence[str] = (), allow_unasked: Sequence[str] = ()
+    trial: Trial,
+    *,
+    allow_unrun: Sequence[str] = (),
+    allow_unasked: Sequence[str] = (),
+    traced: bool = False,
 ) -> Grade:
     """Grade whether the tools that ran are those that the model asked for.
 
@@ -44,6 +52,9 @@ def grade_wire_agreement(
         Tools that need not run though the model asks for them.
     allow_unasked
         Tools that may run though the model did not ask for them.
+    traced
+        Whether every tool of the agent is traced, so that a trial without a single
+        span of a tool is one in which no tool ran.
 
     Returns
     -------
@@ -60,31 +71,69 @@ def grade_wire_agreement(
     "asked for but never run: book {'flight_id': 'AA123'}"
     """
     trace = trial.trace
-    problem = _unseen(trace)
+    is_traced = _flag(traced, "traced") or bool(trace.traced_tools)
+    problem = _unseen(trace, is_traced=is_traced)
     if problem:
         return Grade.incomplete(NAME, problem)
     unrun, unasked = _names(allow_unrun, "allow_unrun"), _names(allow_unasked, "allow_unasked")
-    sides = [_Side.of(trace, tool) for tool in trace.watched_tools]
+    sides = _sides(trace, is_traced=is_traced)
     found = [finding for side in sides for finding in side.findings(trial, unrun, unasked)]
+    found += _gaps(trace, found)
     n_ran = sum(len(side.ran) for side in sides)
+    n_untold = sum("args" in call.untold for side in sides for call in side.ran)
+    untold = f", the arguments of {n_untold} untold by their spans" if n_untold else ""
     return grade_of(
         NAME,
         _shortened(found),
         trial=trial,
-        passed=f"what ran is what was asked for: {n_ran} call(s)",
-        evidence={"n_asked": sum(len(side.asked) for side in sides), "n_ran": n_ran},
+        passed=f"what ran is what was asked for: {n_ran} call(s){untold}",
+        evidence={"n_asked": sum(len(side.asked) for side in sides), "n_ran": n_ran}
+        | ({"n_untold": n_untold} if n_untold else {}),
     )
 
 
 def _applies(trial: Trial) -> bool:
-    return not _unseen(trial.trace)
+    trace = trial.trace
+    return not _unseen(trace, is_traced=bool(trace.traced_tools)) or bool(
+        trace.span_gaps and _unwatched(trace)
+    )
 
 
-def _unseen(trace: Trace) -> str:
+def _sides(trace: Trace, *, is_traced: bool) -> list[_Side]:
+    """Give both sides of every tool that tells when it runs, and of those that would."""
+    known = [_Side.of(trace, tool) for tool in trace.watched_tools]
+    if not is_traced:
+        return known
+    silent = dict.fromkeys(call.name for call in _unwatched(trace))
+    return known + [_Side.silent(trace, tool) for tool in silent]
+
+
+def _unwatched(trace: Trace) -> list[ToolCall]:
+    """Give the calls asked for whose tools have told nothing."""
+    return [call for call in _asked(trace) if call.name not in trace.watched_tools]
+
+
+def _asked(trace: Trace) -> Sequence[ToolCall]:
+    """Give what the model asked for; where no tool tells of itself, all that is known is that."""
+    return trace.asked_calls if trace.watched_tools else (trace.asked_calls or trace.tool_calls)
+
+
+def _gaps(trace: Trace, found: Sequence[Finding]) -> list[Finding]:
+    """Say that spans may be missing, where tools are seen by them and nothing else is wrong."""
+    if not trace.span_gaps or any(not finding.is_gap for finding in found):
+        return []
+    if not trace.traced_tools and not _unwatched(trace):
+        return []
+    return [gap(f"spans of tools may be missing: {'; '.join(trace.span_gaps)}")]
+
+
+def _unseen(trace: Trace, *, is_traced: bool) -> str:
     """Say which of the two sides nobody saw."""
-    if not trace.watched_tools:
-        return "no tool tells when it runs: wrap them with ek.tool"
-    if trace.asked_calls:
+    if trace.span_gaps and not trace.watched_tools:
+        return f"spans of tools may be missing: {'; '.join(trace.span_gaps)}"
+    if not trace.watched_tools and not is_traced:
+        return "no tool tells when it runs: wrap them with ek.tool, or trace them"
+    if _asked(trace):
         return ""
     if not trace.models_observed:
         return "nobody saw what the agent's model asked for"
@@ -104,6 +153,13 @@ def _names(value: object, key: str) -> frozenset[str]:
     raise GraderError(f"{NAME}: `{key}` must be a list of names of tools, not {value!r}")
 
 
+def _flag(value: object, key: str) -> bool:
+    """Read a parameter of a suite: yes or no."""
+    if isinstance(value, bool):
+        return value
+    raise GraderError(f"{NAME}: `{key}` must be true or false, not {value!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class _Side:
     """The calls of one tool, as asked for and as run."""
@@ -111,12 +167,18 @@ class _Side:
     tool: str
     asked: tuple[ToolCall, ...]
     ran: tuple[ToolCall, ...]
+    how: Literal["told", "traced", "silent"] = "told"
+    """Whether the tool tells of itself, by spans, or would by spans but did not."""
 
     @classmethod
     def of(cls, trace: Trace, tool: str) -> _Side:
-        asked = (call for call in trace.asked_calls if call.name == tool)
-        ran = (call for call in trace.tool_calls if call.name == tool)
-        return cls(tool, tuple(call for call in asked if call.args is not None), tuple(ran))
+        ran = tuple(call for call in trace.tool_calls if call.name == tool)
+        how: Literal["told", "traced"] = "traced" if tool in trace.traced_tools else "told"
+        return cls(tool, _asked_for(trace, tool), ran, how)
+
+    @classmethod
+    def silent(cls, trace: Trace, tool: str) -> _Side:
+        return cls(tool, _asked_for(trace, tool), (), "silent")
 
     def left_over(self) -> tuple[list[ToolCall], list[ToolCall]]:
         """Match what was asked with what ran; give what is left of either."""
@@ -147,9 +209,22 @@ class _Side:
         for asked, ran in zip(unrun, unasked, strict=False):
             yield fault(_difference(asked, ran), turn=ran.turn)
         for call in () if may_be_unrun or not trial.whole else unrun[n_pairs:]:
-            yield fault(f"asked for but never run: {_written(call)}", turn=call.turn)
+            yield self._unrun(call, trial.trace)
         for call in () if may_be_unasked else unasked[n_pairs:]:
             yield _unasked(call, trial.trace)
+
+    def _unrun(self, call: ToolCall, trace: Trace) -> Finding:
+        text = f"asked for but never run: {_written(call)}"
+        if self.how != "told" and trace.span_gaps:
+            return gap(f"{text}, or its span is missing: {trace.span_gaps[0]}", turn=call.turn)
+        if self.how == "silent":
+            text += f" (no span of it came; if {self.tool} is not traced, allow_unrun names it)"
+        return fault(text, turn=call.turn)
+
+
+def _asked_for(trace: Trace, tool: str) -> tuple[ToolCall, ...]:
+    calls = (call for call in _asked(trace) if call.name == tool)
+    return tuple(call for call in calls if call.args is not None)
 
 
 def _unasked(call: ToolCall, trace: Trace) -> Finding:
@@ -198,4 +273,4 @@ def _shortened(found: Sequence[Finding]) -> Iterator[Finding]:
         yield say(f"and {len(rest)} more")
 
 
-add_grader(Grader(NAME, grade_wire_agreement, version="1", applies=_applies, reads_partial=True))
+add_grader(Grader(NAME, grade_wire_agreement, version="2", applies=_applies, reads_partial=True))

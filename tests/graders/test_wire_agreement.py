@@ -202,7 +202,7 @@ def test_wire_agreement_applies_where_both_sides_were_seen() -> None:
     """It needs no word in the suite."""
     assert "wire_agreement" in graders_for(Trial(SCENARIO, trace_of([], [])))
     assert "wire_agreement" in graders_for(Trial(SCENARIO, trace_of([A1], [])))
-    assert find_grader("wire_agreement").version == "1"
+    assert find_grader("wire_agreement").version == "2"
 
 
 CALLS = st.lists(
@@ -231,3 +231,64 @@ def test_dropping_or_repeating_one_call_is_noticed(asked: list[ToolCall], data: 
     index = data.draw(st.integers(0, len(asked) - 1))
     assert not graded(asked, asked[:index] + asked[index + 1 :]).passed
     assert not graded(asked, [*asked, asked[index]]).passed
+
+
+SEARCHED = call("search", to="Oslo")
+
+
+def traced(asked: list[ToolCall], ran: list[ToolCall], *tools: str, **more: Any) -> Trace:
+    """Make a trace whose tools are seen by spans."""
+    names = {"watched_tools": tools, "traced_tools": tools}
+    return trace_of(asked, ran, **{**names, **more})
+
+
+def test_tool_without_a_span_did_not_run_where_others_have_one() -> None:
+    """Whoever traces one tool traces all, unless the suite says otherwise."""
+    trial = Trial(SCENARIO, traced([A1, SEARCHED], [A1, SEARCHED], "book"))
+    grade = find_grader("wire_agreement")(trial)
+    assert grade.status == "failed"
+    assert grade.reason.startswith("asked for but never run: search {'to': 'Oslo'} (no span of it")
+    assert find_grader("wire_agreement")(trial, allow_unrun=["search"]).passed is True
+
+
+def test_trial_without_any_span_of_a_tool_is_judged_only_if_all_are_traced() -> None:
+    """Tools may not be traced at all; the suite knows."""
+    trial = Trial(SCENARIO, trace_of([], [A1], watched_tools=()))
+    assert "wire_agreement" not in graders_for(trial)
+    assert find_grader("wire_agreement")(trial).status == "incomplete"
+    grade = find_grader("wire_agreement")(trial, traced=True)
+    assert grade.status == "failed"
+    assert "never run: book" in grade.reason
+    assert find_grader("wire_agreement")(trial, traced="yes").status == "incomplete"
+
+
+@pytest.mark.parametrize(
+    ("asked", "ran", "tools", "status"),
+    [
+        ([A1], [A1], ("book",), "incomplete"),
+        ([A1, A2], [A1], ("book",), "incomplete"),
+        ([A1], [A1], (), "incomplete"),
+        ([], [A1], ("book",), "failed"),
+    ],
+)
+def test_spans_that_may_be_missing_let_nothing_pass(
+    asked: Any, ran: Any, tools: Any, status: str
+) -> None:
+    """What did not run cannot be told then; what ran unasked can."""
+    trial = Trial(SCENARIO, traced(asked, ran, *tools, span_gaps=("the exporter failed",)))
+    assert "wire_agreement" in graders_for(trial)
+    assert find_grader("wire_agreement")(trial).status == status
+
+
+def test_missing_spans_say_nothing_of_tools_that_tell_themselves() -> None:
+    """`ek.tool` needs no span."""
+    trace = trace_of([A1], [A1], span_gaps=("the exporter failed",))
+    assert find_grader("wire_agreement")(Trial(SCENARIO, trace)).passed is True
+
+
+def test_untold_arguments_are_said_to_be() -> None:
+    """The evidence tells how many arguments nobody saw at the tool."""
+    ran = ToolCall("book", {"flight": "A1"}, untold=("args",))
+    grade = find_grader("wire_agreement")(Trial(SCENARIO, traced([A1], [ran], "book")))
+    assert grade.passed is True
+    assert grade.evidence["n_untold"] == 1

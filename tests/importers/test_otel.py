@@ -12,7 +12,7 @@ import pytest
 
 from evalkit.errors import TraceError
 from evalkit.importers import ImportedTrial, read
-from evalkit.importers.otel.spans import nested, spans_of
+from evalkit.spans.exported import nested, spans_of
 from evalkit.trace import Document, Trace, Usage
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

@@ -12,10 +12,10 @@ from pathlib import Path
 from evalkit.errors import TraceError
 from evalkit.importers.files import Document, documents, fingerprint
 from evalkit.importers.otel.assembling import trace_of_spans
-from evalkit.importers.otel.spans import RawSpan, spans_of
 from evalkit.importers.recognition import refuse_other
 from evalkit.importers.records import Draft, Imported, ImportedTrial, Row, Trials, numbered
 from evalkit.messages.conversation import first_of
+from evalkit.spans.exported import RawSpan, spans_of
 
 
 def read_otel(path: Path, *, scenario_key: str = "evalkit.scenario") -> Imported:

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalkit.errors import TraceError
-from evalkit.importers.otel import dialects
-from evalkit.importers.otel.chat import Message, has_calls
-from evalkit.importers.otel.spans import RawSpan, in_order
 from evalkit.ledger import JSON
 from evalkit.messages.conversation import Conversation, Result
+from evalkit.spans import dialects
+from evalkit.spans.chat import Message, has_calls
+from evalkit.spans.exported import RawSpan, in_order
+from evalkit.spans.nesting import without_wrappers
 from evalkit.trace import ModelCall, Span, SpanKind, ToolCall, Trace, Turn
 
 
@@ -51,7 +52,7 @@ def trace_of_spans(spans: Iterable[RawSpan], *, metadata: Mapping[str, JSON]) ->
     """Build the trace of one trial out of the spans of one OpenTelemetry trace."""
     ordered = in_order(spans)
     kinds = {span.id: dialects.kind_of(span) for span in ordered}
-    innermost = _without_wrappers(ordered, kinds)
+    innermost = without_wrappers(ordered, kinds)
     model_spans = [span for span in innermost if kinds[span.id] == "model"]
     tool_spans = [span for span in innermost if kinds[span.id] == "tool"]
     told = _Telling(_steps(model_spans))
@@ -80,32 +81,6 @@ def _span(span: RawSpan, kind: SpanKind) -> Span:
         attributes=span.attributes,
         documents=dialects.documents_of(span),
     )
-
-
-def _without_wrappers(spans: Sequence[RawSpan], kinds: Mapping[str, SpanKind]) -> list[RawSpan]:
-    """Leave out model and tool spans that only wrap the same thing, seen by another library."""
-    by_id = {span.id: span for span in spans}
-    wrappers: set[str] = set()
-    for span in spans:
-        for above in _ancestors(span, by_id):
-            if kinds[above.id] == kinds[span.id] and _same_thing(above, span, kinds[span.id]):
-                wrappers.add(above.id)
-    return [span for span in spans if span.id not in wrappers]
-
-
-def _ancestors(span: RawSpan, by_id: Mapping[str, RawSpan]) -> Iterable[RawSpan]:
-    seen = {span.id}
-    above = by_id.get(span.parent_id or "")
-    while above is not None and above.id not in seen:
-        yield above
-        seen.add(above.id)
-        above = by_id.get(above.parent_id or "")
-
-
-def _same_thing(above: RawSpan, span: RawSpan, kind: str) -> bool:
-    if kind == "tool":
-        return dialects.tool_of(above).name == dialects.tool_of(span).name
-    return kind == "model"
 
 
 def _steps(spans: Sequence[RawSpan]) -> list[_Step]:

@@ -7,13 +7,14 @@ Traceloop's indexed ``gen_ai.prompt.0.role`` and ``traceloop.*``, OpenInference'
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from evalkit.importers.otel.chat import Message, loaded, message_from, messages_from
-from evalkit.importers.otel.spans import RawSpan, nested
 from evalkit.ledger import JSON
 from evalkit.messages.conversation import first_of, read_arguments, whole_number
+from evalkit.spans.chat import Message, loaded, message_from, messages_from
+from evalkit.spans.exported import RawSpan, nested
 from evalkit.trace import CallStatus, Document, SpanKind, ToolCall, Usage
 
 _KINDS: Final[Mapping[str, SpanKind]] = {
@@ -228,7 +229,6 @@ def finish_reason_of(span: RawSpan, answer: Sequence[Message]) -> str:
 def tool_of(span: RawSpan) -> ToolCall:
     """Read what a tool's own span says: name, arguments, result, status, duration."""
     a = span.attributes
-    name = first_of(a, "gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
     args, raw = _tool_arguments(a)
     call_id = first_of(a, "gen_ai.tool.call.id", "tool_call.id", "tool.id", "ai.toolCall.id")
     result = first_of(a, "gen_ai.tool.call.result", "ai.toolCall.result")
@@ -236,7 +236,7 @@ def tool_of(span: RawSpan) -> ToolCall:
     if result is None:
         result = first_of(a, "traceloop.entity.output")
     return ToolCall(
-        name=str(name or span.name.removeprefix("execute_tool ")),
+        name=tool_name_of(span),
         args=args,
         raw_args=raw,
         status="error" if args is None else _tool_status(span),
@@ -245,6 +245,38 @@ def tool_of(span: RawSpan) -> ToolCall:
         id=str(call_id or ""),
         span_id=span.id,
     )
+
+
+def tool_name_of(span: RawSpan) -> str:
+    """Name the tool whose span it is."""
+    names = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
+    return str(first_of(span.attributes, *names) or span.name.removeprefix("execute_tool "))
+
+
+def untold_of(span: RawSpan) -> tuple[str, ...]:
+    """Say what a tool's span does not tell, of ``args`` and ``result``.
+
+    Most instrumentations keep content to themselves unless they are told otherwise.
+    """
+    missing = []
+    if not _tells_arguments(span.attributes):
+        missing.append("args")
+    if tool_of(span).result is None:
+        missing.append("result")
+    return tuple(missing)
+
+
+def _tells_arguments(a: Mapping[str, JSON]) -> bool:
+    if first_of(a, *_ARGUMENTS) is not None:
+        return True
+    if isinstance(loaded(a.get("traceloop.entity.input")), Mapping):
+        return True
+    # A bare text says what went in, but not under which name.
+    args, _ = _tool_arguments(a)
+    return "input.value" in a and args != {"input": a["input.value"]}
+
+
+_ARGUMENTS: Final = ("gen_ai.tool.call.arguments", "ai.toolCall.args", "ai.toolCall.input")
 
 
 def _tool_status(span: RawSpan) -> CallStatus:
@@ -262,7 +294,7 @@ def _exception(span: RawSpan) -> JSON:
 
 def _tool_arguments(a: Mapping[str, JSON]) -> tuple[Mapping[str, JSON] | None, str | None]:
     """Read a tool's arguments; no content captured is no argument."""
-    raw = first_of(a, "gen_ai.tool.call.arguments", "ai.toolCall.args", "ai.toolCall.input")
+    raw = first_of(a, *_ARGUMENTS)
     if raw is not None:
         return read_arguments(raw)
     entity = loaded(a.get("traceloop.entity.input"))
@@ -274,8 +306,22 @@ def _tool_arguments(a: Mapping[str, JSON]) -> tuple[Mapping[str, JSON] | None, s
         return {}, None
     args, malformed = read_arguments(raw)
     if args is None and a.get("input.mime_type") != "application/json":
-        return {"input": raw}, None
+        return _python_mapping(raw) or {"input": raw}, None
     return args, malformed
+
+
+def _python_mapping(text: JSON) -> dict[str, JSON] | None:
+    """Read arguments that an instrumentation wrote down as Python would show them."""
+    if not isinstance(text, str) or not text.startswith("{") or len(text) > _MAX_LITERAL:
+        return None
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    return value if isinstance(value, dict) and all(isinstance(k, str) for k in value) else None
+
+
+_MAX_LITERAL: Final = 100_000
 
 
 def documents_of(span: RawSpan) -> tuple[Document, ...]:

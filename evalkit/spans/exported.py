@@ -130,7 +130,7 @@ def _attributes(attributes: JSON) -> dict[str, JSON]:
         return {}
     if isinstance(attributes, Mapping):
         return _flat(attributes)
-    return {item["key"]: _value(item.get("value")) for item in attributes}
+    return {str(item["key"]): _value(item.get("value")) for item in attributes}
 
 
 def _flat(attributes: Mapping[str, JSON]) -> dict[str, JSON]:

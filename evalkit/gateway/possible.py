@@ -1,0 +1,72 @@
+"""Whether a model could answer a request with a step of its script.
+
+A script is written for requests as they should be. Where a request switches its tools
+off, or leaves room for fewer tokens than the step has words, a real model would answer
+something else, and the agent that sent it does not work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evalkit.gateway.canonical import ModelRequest
+from evalkit.gateway.jsontext import to_text
+
+
+def why_impossible(step: Mapping[str, Any], request: ModelRequest) -> str:
+    """Say why no model could answer a request with a step; empty if one could.
+
+    Parameters
+    ----------
+    step
+        Of a script; a fault or a refusal can come at any time.
+    request
+        What the agent asks.
+
+    Examples
+    --------
+    >>> why_impossible({"text": "It is dry."}, ModelRequest("anthropic", "m", max_tokens=1))
+    'the request allows 1 token(s) (max_tokens), and the next step has at least 3: a model ...'
+    """
+    if "fault" in step or "refusal" in step:
+        return ""
+    uses = step.get("tools") or ()
+    return _wrong_tools(step, uses, request) or _too_long(step, uses, request)
+
+
+def _wrong_tools(
+    step: Mapping[str, Any], uses: Sequence[Mapping[str, Any]], request: ModelRequest
+) -> str:
+    """Say how a step does not do what the request says of tools."""
+    if uses and request.tool_choice == "none":
+        return "the next step asks for a tool, but the request forbids that (tool_choice)"
+    if request.tool_choice != "required" or "json" in step:
+        return ""
+    if not uses:
+        return "the next step is text, but the request demands a tool (tool_choice)"
+    others = [use["tool"] for use in uses if use["tool"] != request.forced_tool]
+    if request.forced_tool and others:
+        return (
+            f"the next step asks for the tool `{others[0]}`, but the request demands "
+            f"`{request.forced_tool}` (tool_choice)"
+        )
+    return ""
+
+
+def _too_long(
+    step: Mapping[str, Any], uses: Sequence[Mapping[str, Any]], request: ModelRequest
+) -> str:
+    """Say where the request would end a step before its end."""
+    text = to_text(step["json"]) if "json" in step else step.get("text") or ""
+    # The tokens of these providers end where words do: so many there are at least.
+    least = len(text.split()) + sum(1 + len(use.get("args") or ()) for use in uses)
+    if request.max_tokens is not None and least > request.max_tokens:
+        return (
+            f"the request allows {request.max_tokens} token(s) (max_tokens), and the next step "
+            f"has at least {least}: a model would be cut off"
+        )
+    stop = next((stop for stop in request.stops if stop in text), "")
+    if stop:
+        return f"the next step has the text {stop!r}, at which the request stops the model"
+    return ""
