@@ -33,8 +33,8 @@ $(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 install: $(STAMP) ## make .venv with everything that development needs
 
-demo: $(DEMO) ## run the travel suite, print its table, render its report
-	@$(BIN)/python -m evalkit.examples.demo
+demo: $(DEMO) ## run the travel agent and its planted mistakes, render their report
+	@$(BIN)/evalkit demo
 
 test: $(STAMP) lint type ## everything: lint, types, all tests, benchmarks at CI size
 	$(PYTEST) -n $(WORKERS) -m 'not benchmark' --durations=10

@@ -43,11 +43,15 @@ _USERS_FAULT: Final = (
 )  # fmt: skip
 
 _COMMANDS: Final[Mapping[str, str]] = {
+    "init": "evalkit.cli.starting:init",
+    "demo": "evalkit.cli.demonstrating:demo",
     "run": "evalkit.cli.running:run",
     "check": "evalkit.cli.suites:check",
     "show": "evalkit.cli.showing:show",
     "grade": "evalkit.cli.running:grade",
     "import": "evalkit.cli.importing:import_",
+    "gate": "evalkit.cli.gating:gate",
+    "baseline": "evalkit.cli.baselines:baseline",
     "scenario": "evalkit.cli.scenarios:scenario",
     "diff": "evalkit.cli.differences:diff",
     "report": "evalkit.cli.reports:report",
@@ -55,11 +59,15 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "doctor": "evalkit.cli.machine:doctor",
 }
 _SUMMARIES: Final[Mapping[str, str]] = {
+    "init": "Start a project: an agent, a suite, notebooks, a workflow, a README.",
+    "demo": "Show a real agent, its planted mistakes and a flaky one; no key needed.",
     "run": "Run an agent through suites and grade what it does.",
     "check": "Check suite files without running anything.",
     "show": "Show a run, or one trial of it.",
     "grade": "Grade a run again, without running the agent.",
     "import": "Import traces that another tool recorded.",
+    "gate": "Decide whether a run is good enough, and no worse than a baseline.",
+    "baseline": "Pin results of several runs, for a gate to compare with.",
     "scenario": "Draft scenarios from trials that were recorded.",
     "diff": "Show where two runs differ, event by event.",
     "report": "Render a notebook as one HTML file.",
@@ -160,10 +168,11 @@ def call(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str, error: BaseException) -> None:
+    from evalkit.publishing import for_log
     from evalkit.terminal import printable
 
-    click.echo(f"evalkit: {printable(message)}", err=True)
+    click.echo(for_log(f"evalkit: {printable(message)}"), err=True)
     # Click turns KeyboardInterrupt into Abort; what was noted is with the cause.
     for noted in (error, error.__cause__):
         for note in getattr(noted, "__notes__", ()):
-            click.echo(printable(note), err=True)
+            click.echo(for_log(printable(note)), err=True)

@@ -72,6 +72,7 @@ def _diff_trial(
     runs: tuple[Run, Run], scenario: str, trial: int, *, canonical: bool, as_json: bool
 ) -> int:
     from evalkit.diffing import first_difference, leaves_that_differ
+    from evalkit.publishing import for_log
 
     ledgers = [run.ledger(scenario, trial) for run in runs]
     found = first_difference(*ledgers, in_canonical_order=canonical)
@@ -84,7 +85,8 @@ def _diff_trial(
         click.echo(printable(f"{scenario}, trial {trial}: same, {len(ledgers[0])} events"))
     else:
         click.echo(printable(f"{scenario}, trial {trial}: {_where(found)}"))
-        click.echo("\n".join([*_lines(found), "", f"{len(leaves)} values differ in all"]))
+        lines = [*_lines(found), "", f"{len(leaves)} values differ in all"]
+        click.echo(for_log("\n".join(lines)))
     return FAILED if found else PASSED
 
 

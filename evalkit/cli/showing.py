@@ -28,6 +28,7 @@ def show(run: Path, scenario: str | None, trial: int, *, as_json: bool) -> int:
 
     RUN is a run directory, or a folder of runs: then its latest.
     """
+    from evalkit.publishing import for_log
     from evalkit.results import load_run
 
     loaded = load_run(run_folder(run))
@@ -35,10 +36,9 @@ def show(run: Path, scenario: str | None, trial: int, *, as_json: bool) -> int:
         told = _figures(loaded) if scenario is None else _trial_json(loaded, scenario, trial)
         click.echo(json.dumps(told, indent=2, default=str))
     elif scenario is None:
-        click.echo(run_text(loaded))
-        click.echo("\n".join(["", *_figure_lines(loaded)]))
+        click.echo(for_log("\n".join([run_text(loaded), "", *_figure_lines(loaded)])))
     else:
-        click.echo("\n".join(_trial_lines(loaded, scenario, trial)))
+        click.echo(for_log("\n".join(_trial_lines(loaded, scenario, trial))))
     return PASSED
 
 
@@ -149,13 +149,14 @@ def _tell_fault(data: Any) -> str:
 def _tell_http(data: Any) -> str:
     if data["to"] == "outside":
         places = ", ".join(data["destinations"]) or "not known where to"
-        return f"{data['n_refused']} connections to the outside refused: {places}"
+        when = " while the agent was imported" if data.get("at") == "import" else ""
+        return f"{data['n_refused']} connections to the outside refused{when}: {places}"
     return f"{data['method']} {data['path']}"
 
 
 def _where(data: Any) -> str:
     """Tell what a tool itself told apart from what was seen on the wire."""
-    return " (ran)" if data.get("at") == "tool" else ""
+    return " (ran)" if data.get("at") in ("tool", "span") else ""
 
 
 _TELLERS: Final[Mapping[str, Callable[[Any], str]]] = {

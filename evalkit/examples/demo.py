@@ -1,19 +1,21 @@
 """The main job on the data that ships: run, grade, look at failures, render a report.
 
-Run it with ``python -m evalkit.examples.demo``; needs no key and no network.
+Run it with ``evalkit demo``; needs no key and no network. A part that cannot be shown
+is left out, and said to be, with what it lacks.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Final
 
 import evalkit as ek
 from evalkit import shipped
 from evalkit.errors import EvalkitError, MissingDependency
+from evalkit.results import Run
 from evalkit.suite import AgentEntry
 from evalkit.summaries import run_text
 from evalkit.terminal import columns, printable
@@ -35,12 +37,17 @@ MISTAKES: Final = {
     "uncaught_error": "malformed-json",
 }
 """Planted mistakes, and a scenario that catches each."""
+_TITLES: Final = (
+    "A real agent on the anthropic SDK, offline, against a scripted model: contract lane",
+    "The same agent with one planted mistake each",
+    "Four recorded behaviours of a travel agent, imported and graded",
+    "A rule-based agent that fails now and then: live lane, ten trials each",
+    "Reports on the mistakes and on the flaky agent, one HTML file each",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demonstration from the command line and give its exit code.
-
-    It is 0 where everything could be shown, whatever the agents shown do.
 
     Parameters
     ----------
@@ -48,15 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Defaults to the process's own.
     """
     options = _options(arguments)
-    try:
-        demonstrate(out=options.out, reports=options.reports)
-    except MissingDependency as error:
-        sys.stderr.write(f"demo: {error}\n")
-        return 3
-    except EvalkitError as error:
-        sys.stderr.write(f"demo: {printable(error)}\n")
-        return 2
-    return 0
+    return show(out=options.out, reports=options.reports)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -67,7 +66,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def demonstrate(*, out: str = "data/runs", reports: str = "reports") -> None:
+def show(*, out: str = "data/runs", reports: str = "reports") -> int:
     """Show a real agent offline, its planted mistakes, recorded ones, and a flaky agent.
 
     Parameters
@@ -75,32 +74,75 @@ def demonstrate(*, out: str = "data/runs", reports: str = "reports") -> None:
     out
         Folder for the runs.
     reports
-        Folder for the report.
+        Folder for the reports.
+
+    Returns
+    -------
+    int
+        0 if everything was shown, whatever the agents shown do; 3 if a package is
+        missing for a part, 2 if a part could not be run.
     """
+    travel, faults = (ek.load_suite(shipped.suite(name)) for name in ("travel", "travel_faults"))
+    worth_a_report: list[Run] = []
+
+    def real_agent() -> None:
+        _need_anthropic()
+        for suite in (travel, faults):
+            say(run_text(ek.run_suite(suite, out=out)))
+
+    def mistakes() -> None:
+        _need_anthropic()
+        run = ek.run_suite(with_mistakes(travel, faults), out=out)
+        worth_a_report.append(run)
+        say(columns(_caught(run), head=("mistake", "scenario", "status", "what was wrong")))
+
+    def recordings() -> None:
+        head = ("recording", "status", "what was wrong")
+        say(columns(recorded_behaviours(travel, out), head=head))
+
+    def flaky_agent() -> None:
+        flaky = f"{RULES}:flaky"
+        run = ek.run_suite(travel, agent=flaky, lane="live", n_trials=10, seed=1, out=out)
+        worth_a_report.append(run)
+        say(run_text(run))
+
+    def written_reports() -> None:
+        if not worth_a_report:
+            say("There is no run to report on.")
+        for run in worth_a_report:
+            say(f"report  {printable(ek.render_report('pass_rates', run=run, out=reports))}")
+
+    parts = (real_agent, mistakes, recordings, flaky_agent, written_reports)
+    return _show_each(dict(zip(_TITLES, parts, strict=True)))
+
+
+def _show_each(parts: Mapping[str, Callable[[], None]]) -> int:
+    """Show what can be shown, then say what cannot and why."""
+    left_out: dict[str, list[str]] = {}
+    code = 0
+    for number, (title, part) in enumerate(parts.items(), start=1):
+        say(f"{number}. {title}")
+        try:
+            part()
+        except EvalkitError as error:
+            say("Left out; see the end.")
+            left_out.setdefault(printable(error), []).append(str(number))
+            code = 3 if isinstance(error, MissingDependency) and code != 2 else 2
+    for why, numbers in left_out.items():
+        sys.stderr.write(f"demo: left out {', '.join(numbers)}: {why}\n")
+    return code
+
+
+def _need_anthropic() -> None:
     if find_spec("anthropic") is None:
         raise MissingDependency("anthropic", "examples")
-    travel, faults = (ek.load_suite(shipped.suite(name)) for name in ("travel", "travel_faults"))
-    say("1. A real agent on the anthropic SDK, offline, against a scripted model: contract lane")
-    for suite in (travel, faults):
-        say(run_text(ek.run_suite(suite, out=out)))
 
-    say("2. The same agent with one planted mistake each")
-    mistaken = ek.run_suite(with_mistakes(travel, faults), out=out)
-    caught = (
-        (*r.scenario.split("--"), r.status, r.reason.partition("\n")[0]) for r in mistaken.records
-    )
-    say(columns(caught, head=("mistake", "scenario", "status", "what was wrong")))
 
-    say("3. Four recorded behaviours of a travel agent, imported and graded")
-    say(columns(recorded_behaviours(travel, out), head=("recording", "status", "what was wrong")))
-
-    say("4. A rule-based agent that fails now and then: live lane, ten trials each")
-    flaky = f"{RULES}:flaky"
-    run = ek.run_suite(travel, agent=flaky, lane="live", n_trials=10, seed=1, out=out)
-    say(run_text(run))
-
-    for shown in (mistaken, run):
-        say(f"report  {printable(ek.render_report('pass_rates', run=shown, out=reports))}")
+def _caught(run: Run) -> Iterator[tuple[str, ...]]:
+    """Say what each planted mistake was caught by."""
+    for record in run.records:
+        wrong = record.reason.partition("\n")[0]
+        yield (*record.scenario.split("--"), record.status, wrong)
 
 
 def with_mistakes(*suites: ek.Suite) -> ek.Suite:

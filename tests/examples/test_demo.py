@@ -10,6 +10,7 @@ import pytest
 
 import evalkit as ek
 from evalkit import shipped
+from evalkit.cli.app import call
 from evalkit.examples import demo
 
 
@@ -42,7 +43,7 @@ def test_demo_leaves_runs_and_reports(capsys: pytest.CaptureFixture[str]) -> Non
     printed = capsys.readouterr()
     assert printed.err == ""
     assert "PASSED: 5 passed, 0 failed, 0 incomplete of 5 trials" in printed.out
-    assert "PASSED: 14 passed, 0 failed, 0 incomplete of 14 trials" in printed.out
+    assert "PASSED: 16 passed, 0 failed, 0 incomplete of 16 trials" in printed.out
     for mistake, scenario in demo.MISTAKES.items():
         assert re.search(rf"{mistake} +{scenario} +failed  \S", printed.out), mistake
     assert re.search(r"FAILED: \d+ passed, [1-9]\d* failed, 0 incomplete of 50", printed.out)
@@ -65,8 +66,28 @@ def test_demo_without_the_report_extra_names_it(
     assert 'pip install "evalkit-lab[report]"' in printed.err
 
 
+def test_demo_shows_what_needs_no_sdk(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without anthropic and the report extra, recordings and the flaky agent are shown; exit 3."""
+    monkeypatch.setattr(demo, "find_spec", {}.get)
+    monkeypatch.setitem(sys.modules, "papermill", None)
+    assert call(["demo", "--out", "r"]) == 3
+    printed = capsys.readouterr()
+    assert "called forbidden tool: book" in printed.out
+    assert re.search(r"FAILED: \d+ passed, [1-9]\d* failed, 0 incomplete of 50", printed.out)
+    assert printed.err.splitlines() == [
+        "demo: left out 1, 2: anthropic is not installed. Install it with: "
+        'pip install "evalkit-lab[examples]"',
+        "demo: left out 5: papermill is not installed. Install it with: "
+        'pip install "evalkit-lab[report]"',
+    ]
+
+
 def test_demo_says_where_it_cannot_write(capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder that cannot be made is named."""
+    """A folder that cannot be made is named for each part; there is then nothing to report on."""
     Path("taken").write_text("a file")
     assert demo.main(["--out", "taken"]) == 2
-    assert "taken" in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert len(re.findall(r"^demo: left out \d: .*taken", printed.err, re.MULTILINE)) == 4
+    assert "There is no run to report on." in printed.out
