@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from evalkit.markup import Safe, clip, tag
+from evalkit.reporting.rendering import COMMAND
 
-__all__ = ["View", "count", "note", "pairs", "scroll", "section"]
+__all__ = ["View", "card", "count", "note", "pairs", "scroll", "section", "style_sheet"]
+
+_STYLE: Final = (
+    Path(__file__).resolve().parent.parent / "_templates" / "evalkit_report" / "views.css"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +52,16 @@ def pairs(items: Iterable[tuple[object, object]]) -> Safe:
 def scroll(html: Safe, label: str) -> Safe:
     """Let a wide table scroll by itself, so that the page never does."""
     return tag("div", html, class_="ek-scroll", role="region", aria_label=label, tabindex=0)
+
+
+def card(name: str, value: str, detail: str) -> Safe:
+    """Build one key number."""
+    shown = tag("dd", value, class_="ek-value")
+    return tag("div", tag("dt", name), shown, tag("dd", detail, class_="ek-detail"))
+
+
+def style_sheet() -> Safe:
+    """Return the style sheet for a notebook; a report has it in its head."""
+    if COMMAND in os.environ:
+        return Safe()
+    return Safe(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>")

@@ -76,9 +76,10 @@ def render_report(
     Raises
     ------
     UsageError
-        There is no such notebook, or it has no such parameter.
-    LedgerError
-        The run cannot be read.
+        There is no such notebook, it has no such parameter, or there is no
+        such baseline.
+    LedgerError, BaselineError
+        The run or the baseline cannot be read.
     ReportError
         A cell failed, the kernel died, or the time was up. No file was written.
     MissingDependency
@@ -153,6 +154,8 @@ def _values(notebook: Path, run: Any, parameters: Mapping[str, Any]) -> dict[str
     values = check_parameters(declared, given, notebook=notebook.stem)
     if "run" in declared and isinstance(values["run"], str):
         values["run"] = _run_folder(values["run"], notebook.stem)
+    if {"baseline", "baselines"} <= declared.keys() and values["baseline"] is not None:
+        _require_side(values["baseline"], values["baselines"])
     return values
 
 
@@ -166,6 +169,13 @@ def _run_folder(run: str, notebook: str) -> str:
     if not (folder / "manifest.json").exists():  # a folder of runs: the latest of them
         folder = load_run(folder).folder.resolve()
     return str(folder)
+
+
+def _require_side(baseline: str, folder: str) -> None:
+    """Refuse a baseline that is not there, before a kernel starts."""
+    from evalkit.reporting.sides import find_side
+
+    find_side(baseline, folder=folder)
 
 
 def _require_packages() -> None:

@@ -14,7 +14,15 @@ from evalkit.reporting.summary import Summary
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["failures", "not_measured"]
+__all__ = [
+    "Reasons",
+    "failing_reasons",
+    "failures",
+    "first_line",
+    "fold_failures",
+    "left_out",
+    "not_measured",
+]
 
 Reasons: TypeAlias = dict[tuple[str, int], list[tuple[str, str]]]
 """By scenario and trial: each failing grader with its reason."""
@@ -34,7 +42,7 @@ def failures(summary: Summary, *, limit: int = 50) -> View | None:
     trials = _sorted_trials(summary, "failed")
     if not trials:
         return None
-    reasons = _reasons(summary.run.grades)
+    reasons = failing_reasons(summary.run.grades)
     planned = dict(summary.by_scenario[["scenario", "n_planned"]].to_numpy().tolist())
     folds: list[Safe] = []
     n_shown = 0
@@ -42,12 +50,12 @@ def failures(summary: Summary, *, limit: int = 50) -> View | None:
         if n_shown >= limit:
             break
         failed = list(group)
-        parts = _scenario(scenario, failed, reasons=reasons, n_planned=planned[scenario])
-        folds.append(tag("details", *parts, class_="ek-trial", open=not folds))
+        chip = f"{len(failed)} of {planned[scenario]} failed"
+        folds.append(fold_failures(failed, chip, reasons=reasons, is_open=not folds))
         n_shown += len(failed)
     lead = tag("p", _lead(summary, len(trials)))
-    left_out = _left_out(len(trials) - n_shown, "failed")
-    return section("failures", "What failed", lead, *folds, left_out)
+    rest = left_out(len(trials) - n_shown, "failed")
+    return section("failures", "What failed", lead, *folds, rest)
 
 
 def _lead(summary: Summary, n: int) -> str:
@@ -64,7 +72,7 @@ def _sorted_trials(summary: Summary, status: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda t: (place.get(t["scenario"], -1), t["trial"]))
 
 
-def _reasons(grades: pd.DataFrame) -> Reasons:
+def failing_reasons(grades: pd.DataFrame) -> Reasons:
     """Collect what the failing graders said of each trial."""
     found: Reasons = {}
     failing = grades[grades["passed"].eq(other=False).fillna(value=False)]
@@ -74,21 +82,34 @@ def _reasons(grades: pd.DataFrame) -> Reasons:
     return found
 
 
-def _scenario(
-    scenario: str, trials: Sequence[Mapping[str, Any]], *, reasons: Reasons, n_planned: int
-) -> tuple[Safe, Safe]:
-    """Fold a scenario's failures: a summary line, and each reason with its trials."""
+def fold_failures(
+    trials: Sequence[Mapping[str, Any]], chip: str, *, reasons: Reasons, is_open: bool = False
+) -> Safe:
+    """Fold a scenario's failures: a summary line, and each reason with its trials.
+
+    Parameters
+    ----------
+    trials
+        Rows of the trials frame: the failed trials of one scenario, at least one.
+    chip
+        What the summary line says first.
+    reasons
+        From :func:`failing_reasons`.
+    is_open
+        Whether the evidence is unfolded.
+    """
     said: dict[tuple[str, str], list[int]] = {}
     for trial in trials:
         for reason in _said_of(trial, reasons):
             said.setdefault(reason, []).append(int(trial["trial"]))
     line = tag(
         "summary",
-        tag("span", f"{len(trials)} of {n_planned} failed", class_="ek-chip ek-failed"),
-        tag("code", _first_line(scenario, limit=120), class_="ek-id"),
-        tag("span", _first_line(trials[0]["reason"]), class_="ek-why"),
+        tag("span", chip, class_="ek-chip ek-failed"),
+        tag("code", first_line(trials[0]["scenario"], limit=120), class_="ek-id"),
+        tag("span", first_line(trials[0]["reason"]), class_="ek-why"),
     )
-    return line, pairs((_where(*key, numbers), key[1]) for key, numbers in said.items())
+    evidence = pairs((_where(*key, numbers), key[1]) for key, numbers in said.items())
+    return tag("details", line, evidence, class_="ek-trial", open=is_open)
 
 
 def _said_of(trial: Mapping[str, Any], reasons: Reasons) -> list[tuple[str, str]]:
@@ -107,7 +128,7 @@ def _where(grader: str, _reason: str, trials: Sequence[int]) -> Safe:
     return join([tag("strong", grader), tag("span", f"{word} {numbers}")], sep=" ")
 
 
-def _first_line(text: object, *, limit: int = 300) -> str:
+def first_line(text: object, *, limit: int = 300) -> str:
     """Return the first line of a text, not longer than a summary line should be."""
     line = str(text).strip().partition("\n")[0]
     return line if len(line) <= limit else f"{line[:limit]}…"
@@ -132,11 +153,11 @@ def not_measured(summary: Summary, *, limit: int = 50) -> View | None:
         "not-measured",
         "What was not measured",
         scroll(rows, "trials that were not measured"),
-        _left_out(len(trials) - len(shown), "incomplete"),
+        left_out(len(trials) - len(shown), "incomplete"),
     )
 
 
-def _left_out(n: int, status: str) -> Safe:
+def left_out(n: int, status: str) -> Safe:
     """Say how many trials are not shown and where they are."""
     if n <= 0:
         return Safe()

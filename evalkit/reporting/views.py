@@ -10,12 +10,20 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evalkit.markup import Safe, escape, join, table, tag
 from evalkit.plots import dot_and_whisker, interval, percent
-from evalkit.reporting.elements import View, count, note, pairs, scroll, section
+from evalkit.reporting.elements import (
+    View,
+    card,
+    count,
+    note,
+    pairs,
+    scroll,
+    section,
+    style_sheet,
+)
 from evalkit.reporting.rendering import COMMAND
 from evalkit.reporting.summary import Spread, Summary, summarise
 from evalkit.reporting.trials import failures, not_measured
@@ -38,9 +46,6 @@ __all__ = [
 ]
 
 _SYMBOLS: Final = {"passed": "✓", "failed": "✕", "incomplete": "◌"}
-_STYLE: Final = (
-    Path(__file__).resolve().parent.parent / "_templates" / "evalkit_report" / "views.css"
-)
 
 
 def _level(summary: Summary) -> str:
@@ -65,14 +70,7 @@ def context(summary: Summary) -> View:
         ],
         sep=", ",
     )
-    return View(join([_style(), tag("p", line, class_="ek-context")]))
-
-
-def _style() -> Safe:
-    """Return the style sheet for a notebook; a report has it in its head."""
-    if COMMAND in os.environ:
-        return Safe()
-    return Safe(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>")
+    return View(join([style_sheet(), tag("p", line, class_="ek-context")]))
 
 
 def verdict(summary: Summary) -> View:
@@ -157,7 +155,7 @@ def key_numbers(summary: Summary) -> View:
         ("Cost", *_cost(summary.spread("cost_usd"))),
         ("Duration, p95", *_duration(summary.spread("duration_s"))),
     ]
-    return View(tag("dl", *(_card(*card) for card in cards), class_="ek-keys"))
+    return View(tag("dl", *(card(*each) for each in cards), class_="ek-keys"))
 
 
 def _bounds(summary: Summary, low: float, high: float) -> str:
@@ -165,12 +163,6 @@ def _bounds(summary: Summary, low: float, high: float) -> str:
     if math.isnan(low) or math.isnan(high):
         return "no interval"
     return f"{interval(low, high, digits=1)} ({_level(summary)})"
-
-
-def _card(name: str, value: str, detail: str) -> Safe:
-    """Build one key number."""
-    shown = tag("dd", value, class_="ek-value")
-    return tag("div", tag("dt", name), shown, tag("dd", detail, class_="ek-detail"))
 
 
 def _reliability_card(summary: Summary) -> Iterator[tuple[str, str, str]]:
@@ -302,7 +294,7 @@ def provenance(summary: Summary) -> View:
         ("seed", m.seed),
         ("created", m.created_at or "unknown"),
         ("models", ", ".join(m.models) or "unknown"),
-        ("git", _git(m.git)),
+        ("git", git_words(m.git)),
         ("versions", ", ".join(f"{k} {v}" for k, v in m.versions.items()) or "unknown"),
         ("digest", m.digest or "none, the run is not finished"),
         ("source", ", ".join(f"{k} {v}" for k, v in m.source.items())),
@@ -315,7 +307,7 @@ def provenance(summary: Summary) -> View:
     return View(html)
 
 
-def _git(git: Mapping[str, Any]) -> str:
+def git_words(git: Mapping[str, Any]) -> str:
     """Write the state of the repository in which the run was made."""
     words = (
         (key if value else f"not {key}") if isinstance(value, bool) else f"{key} {value}"

@@ -1,15 +1,15 @@
-"""A hostile run, its report, and the browser that opens it."""
+"""Hostile runs, their reports, and the browser that opens them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
-from evalkit.grade import Grade
+from evalkit.grade import Grade, Status
 from evalkit.reporting import render_report
 from evalkit.results import Manifest, PlannedScenario, RunWriter, TrialRecord
 
@@ -53,6 +53,20 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Open an empty page on a desktop that prefers light."""
+    context = browser.new_context(viewport={"width": 1100, "height": 900}, color_scheme="light")
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture(scope="session")
+def too_faint() -> str:
+    """Give the script that lists the texts whose contrast is below 4.5 to 1."""
+    return CONTRAST
+
+
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Render the report on a run in which every text is hostile."""
@@ -61,12 +75,25 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return render_report("pass_rates", run=folder / "r1", out=folder / "report.html")
 
 
-def write_hostile_run(folder: Path) -> None:
+@pytest.fixture(scope="session")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Render the comparison of two runs in which every text is hostile."""
+    folder = tmp_path_factory.mktemp("evil-pair")
+    write_hostile_run(folder / "r0", ["passed", "passed", "passed"])
+    write_hostile_run(folder / "r1")
+    parameters = {"baseline": str(folder / "r0")}
+    out = folder / "report.html"
+    return render_report("compare_runs", run=folder / "r1", out=out, parameters=parameters)
+
+
+def write_hostile_run(
+    folder: Path, statuses: Sequence[Status] = ("failed", "incomplete", "passed")
+) -> None:
     """Write a run whose ids, tags, graders, reasons, replies and manifest are hostile."""
     ids = [text.replace("\ud800", "") for text in EVIL]  # no id: a digest could not hold it
     plan = tuple(PlannedScenario(name, 3, tags=(name,)) for name in ids)
     manifest = Manifest(
-        run_id="r1",
+        run_id=folder.name,
         suite=EVIL[0],
         lane="live",
         plan=plan,
@@ -79,12 +106,12 @@ def write_hostile_run(folder: Path) -> None:
     )
     writer = RunWriter.create(folder, manifest)
     for number, text in enumerate(ids):
-        for trial, status in enumerate(("failed", "incomplete", "passed")):
+        for trial, status in enumerate(statuses):
             writer.add(_record(text, EVIL[-number - 1], trial=trial, status=status))
     writer.finish()
 
 
-def _record(scenario: str, text: str, *, trial: int, status: str) -> TrialRecord:
+def _record(scenario: str, text: str, *, trial: int, status: Status) -> TrialRecord:
     """Build one trial that says a hostile text wherever a trial can say something."""
     if status == "incomplete":
         return TrialRecord(scenario, trial, "incomplete", "grader_raised", text, tags=(scenario,))
@@ -96,3 +123,30 @@ def _record(scenario: str, text: str, *, trial: int, status: str) -> TrialRecord
     code = "" if status == "passed" else "grader_failed"
     reason = "" if status == "passed" else text
     return TrialRecord(scenario, trial, status, code, reason, tags=(scenario, text), grades=grades)
+
+
+CONTRAST = """
+() => {
+  const parse = c => (c.match(/[\\d.]+/g) || []).map(Number);
+  const lum = ([r, g, b]) => {
+    const f = v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b);
+  };
+  const groundOf = e => {
+    for (; e; e = e.parentElement) {
+      const c = parse(getComputedStyle(e).backgroundColor);
+      if (c.length === 3 || c[3] === 1) return c;
+    }
+    return [255, 255, 255];
+  };
+  const bad = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+    if (!own || e.closest('svg') || !e.checkVisibility()) continue;
+    const [a, b] = [lum(parse(getComputedStyle(e).color)), lum(groundOf(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) bad.push(`${e.tagName}.${e.className} ${ratio.toFixed(2)}`);
+  }
+  return [...new Set(bad)];
+}
+"""
