@@ -132,7 +132,7 @@ def _written_expect(expect: Expect | None, *, keeps_turns: bool) -> dict[str, JS
     dumped = _plain(expect)
     written = {key: value for key, value in dumped.items() if key not in _NEED_FIXTURES}
     if expect.tools is not None:
-        written["tools"] = _written_tools(expect.tools, keeps_turns=keeps_turns)
+        written["tools"] = written_tools(expect.tools, keeps_turns=keeps_turns)
     return {key: value for key, value in written.items() if value != {}}
 
 
@@ -152,7 +152,8 @@ def _plain(model: Any) -> dict[str, Any]:
     return dumped
 
 
-def _written_tools(tools: ToolsExpect, *, keeps_turns: bool) -> JSON:
+def written_tools(tools: ToolsExpect, *, keeps_turns: bool) -> JSON:
+    """Write the expected calls as short as a suite allows."""
     calls = [_written_call(call, keeps_turns=keeps_turns) for call in tools.calls]
     forbids = tools.extra_calls == "forbid"
     if tools.order == "any" and (forbids if not calls else tools.extra_calls == "free"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from evalkit.gateway.canonical import (
     Asked,
+    BadRequest,
     Message,
     ModelAnswer,
     ModelRequest,
@@ -22,6 +24,7 @@ from evalkit.gateway.reading import (
     as_object,
     as_text,
     forced,
+    is_parallel,
     listed,
     model_of,
     objects,
@@ -59,6 +62,8 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         If nothing could be answered to it.
     """
     messages = listed(body, "messages")
+    history = paired(part for message in messages for part in _history(message))
+    _refuse_repeated(part.id for part in history if isinstance(part, Asked))
     tools = tuple(_tool(tool) for tool in objects(body.get("tools")))
     choice = as_object(body.get("tool_choice"))
     wanted = as_object(as_object(body.get("output_config")).get("format"))
@@ -69,19 +74,30 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         model=model_of(body),
         system=text_of(body.get("system")),
         messages=tuple(_message(message) for message in messages),
-        history=paired(part for message in messages for part in _history(message)),
+        history=history,
         tools=tools,
         stream=body.get("stream") is True,
         max_tokens=as_count(body.get("max_tokens")),
         wants_json=bool(wanted),
         schema=wanted.get("schema"),
         tool_choice=tool_choice_of(choice),
+        parallel=is_parallel(body),
         stops=stops_of(body.get("stop_sequences")),
         forced_tool=forced(choice.get("name"), must=choice.get("type") == "any", tools=tools),
         pieces=prompt,
         n_cached=_n_cached(body, prompt),
         raw=body,
     )
+
+
+def _refuse_repeated(ids: Iterable[str]) -> None:
+    """Refuse a call's id that comes again; other providers take that."""
+    twice = [id_ for id_, n in Counter(ids).items() if n > 1]
+    if twice:
+        raise BadRequest(
+            f"the request holds several tool calls with the id {twice[0]!r}; the provider refuses "
+            "that: keep the ids as they came"
+        )
 
 
 def _tool(tool: Mapping[str, Any]) -> Tool:
@@ -95,8 +111,13 @@ def _message(message: Mapping[str, Any]) -> Message:
     return Message(role_of(message, _ROLES), text)
 
 
-def _history(message: Mapping[str, Any]) -> Iterator[Asked | Returned]:
-    for part in objects(message.get("content")):
+def _history(message: Mapping[str, Any]) -> Iterator[Asked | Returned | None]:
+    """Give calls and results; in between, of what the user says, nothing but that it is there."""
+    content = message.get("content")
+    is_user = message.get("role") == "user"
+    if not is_user or isinstance(content, str):
+        yield None
+    for part in objects(content):
         if part.get("type") == "tool_use":
             yield Asked(as_text(part.get("id")), as_text(part.get("name")), part.get("input"))
         elif part.get("type") == "tool_result":
@@ -105,6 +126,8 @@ def _history(message: Mapping[str, Any]) -> Iterator[Asked | Returned]:
                 result_of(part.get("content")),
                 "error" if part.get("is_error") is True else "ok",
             )
+        elif is_user:
+            yield None
 
 
 def _n_cached(body: Mapping[str, JSON], prompt: tuple[JSON, ...]) -> int:

@@ -72,6 +72,8 @@ class ModelRequest:
     """JSON Schema of the answer, where one is asked for."""
     tool_choice: ToolChoice = "auto"
     """Whether the model may, must or must not use a tool."""
+    parallel: bool = True
+    """Whether the model may ask for several tools at once."""
     stops: tuple[str, ...] = ()
     """Texts at which the model ends its answer, without them."""
     forced_tool: str = ""

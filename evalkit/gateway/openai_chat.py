@@ -31,6 +31,7 @@ from evalkit.gateway.reading import (
     as_object,
     as_text,
     forced,
+    is_parallel,
     listed,
     model_of,
     objects,
@@ -74,7 +75,7 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         model=model_of(body),
         system="\n\n".join(text_of(message.get("content")) for message in orders),
         messages=tuple(_message(message) for message in said),
-        history=paired(part for message in said for part in _history(message)),
+        history=paired(part for message in messages for part in _history(message)),
         tools=tools,
         stream=body.get("stream") is True,
         stream_usage=options.get("include_usage") is True,
@@ -82,6 +83,7 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         wants_json=wanted.get("type") in ("json_schema", "json_object"),
         schema=as_object(wanted.get("json_schema")).get("schema"),
         tool_choice=tool_choice_of(body.get("tool_choice")),
+        parallel=is_parallel(body),
         stops=stops_of(body.get("stop")),
         forced_tool=_forced_tool(body.get("tool_choice"), tools),
         pieces=prompt,
@@ -112,10 +114,12 @@ def _message(message: Mapping[str, Any]) -> Message:
     return Message(role_of(message, _ROLES), text_of(message.get("content")))
 
 
-def _history(message: Mapping[str, Any]) -> Iterator[Asked | Returned]:
+def _history(message: Mapping[str, Any]) -> Iterator[Asked | Returned | None]:
     if message.get("role") == "tool":
         id_ = as_text(message.get("tool_call_id"))
         yield Returned(id_, result_of(message.get("content")))
+    else:
+        yield None
     for call in objects(message.get("tool_calls")):
         function = as_object(call.get("function"))
         args = arguments_of(function.get("arguments"))

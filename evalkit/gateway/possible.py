@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalkit.gateway.canonical import ModelRequest
-from evalkit.gateway.jsontext import to_text
+from evalkit.gateway.jsontext import parse, to_text
 
 
 def why_impossible(step: Mapping[str, Any], request: ModelRequest) -> str:
@@ -32,7 +32,12 @@ def why_impossible(step: Mapping[str, Any], request: ModelRequest) -> str:
     if "fault" in step or "refusal" in step:
         return ""
     uses = step.get("tools") or ()
-    return _wrong_tools(step, uses, request) or _too_long(step, uses, request)
+    return (
+        _wrong_tools(step, uses, request)
+        or _misnamed(uses, request)
+        or _no_json(step, uses, request)
+        or _too_long(step, uses, request)
+    )
 
 
 def _wrong_tools(
@@ -41,6 +46,8 @@ def _wrong_tools(
     """Say how a step does not do what the request says of tools."""
     if uses and request.tool_choice == "none":
         return "the next step asks for a tool, but the request forbids that (tool_choice)"
+    if len(uses) > 1 and not request.parallel:
+        return "the next step asks for several tools, but the request wants one at a time"
     if request.tool_choice != "required" or "json" in step:
         return ""
     if not uses:
@@ -51,6 +58,42 @@ def _wrong_tools(
             f"the next step asks for the tool `{others[0]}`, but the request demands "
             f"`{request.forced_tool}` (tool_choice)"
         )
+    return ""
+
+
+def _misnamed(uses: Sequence[Mapping[str, Any]], request: ModelRequest) -> str:
+    """Say where a tool's arguments have other names in the request.
+
+    A model may leave an argument out, or make one up. One of each is a name that was
+    changed on one side.
+    """
+    schemas = {tool.name: tool.schema for tool in request.tools}
+    for use in uses:
+        schema = schemas.get(use["tool"])
+        known = schema.get("properties") if isinstance(schema, Mapping) else None
+        if not isinstance(schema, Mapping) or not isinstance(known, Mapping):
+            continue
+        args, wanted = use.get("args") or {}, schema.get("required")
+        strange = [name for name in args if name not in known]
+        lacking = [n for n in wanted if n not in args] if isinstance(wanted, list) else []
+        if strange and lacking:
+            return (
+                f"the next step gives the tool `{use['tool']}` the argument `{strange[0]}`, but "
+                f"the request describes `{lacking[0]}`, which it lacks"
+            )
+    return ""
+
+
+def _no_json(
+    step: Mapping[str, Any], uses: Sequence[Mapping[str, Any]], request: ModelRequest
+) -> str:
+    """Say that a step is prose where the request demands JSON."""
+    if not request.wants_json or uses or "json" in step:
+        return ""
+    try:
+        parse((step.get("text") or "").encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return "the next step is text that is no JSON, but the request demands JSON"
     return ""
 
 

@@ -91,7 +91,7 @@ def result_of(content: JSON) -> JSON:
 
 
 def paired(
-    parts: Iterable[Asked | Returned], *, is_kept: bool = False
+    parts: Iterable[Asked | Returned | None], *, is_kept: bool = False
 ) -> tuple[Asked | Returned, ...]:
     """Give a request's tool calls and results, each call with its result and the reverse.
 
@@ -101,19 +101,24 @@ def paired(
     Parameters
     ----------
     parts
-        In the order of the request.
+        In the order of the request; ``None`` stands for anything else, where the
+        provider wants all results before it.
     is_kept
         Whether the provider keeps the history, so that results may come alone.
 
     Raises
     ------
     BadRequest
-        If a call has no result after it, or a result answers no call before it. An id
-        that several calls share has a result for each.
+        If a call has no result after it, or not before something else, or a result
+        answers no call before it. An id that several calls share has a result for each.
     """
-    history = tuple(parts)
+    history: list[Asked | Returned] = []
     waiting: dict[str, list[str]] = {}
-    for part in history:
+    for part in parts:
+        if part is None:
+            _refuse_waiting(waiting)
+            continue
+        history.append(part)
         if isinstance(part, Asked):
             waiting.setdefault(part.id, []).append(part.name)
         elif part.id in waiting:
@@ -123,12 +128,19 @@ def paired(
                 f"the request holds the result of a tool call {part.id!r} that it does not hold "
                 "before; a provider refuses that: keep each call together with its result"
             )
-    for id_, tool in ((id_, tools[0]) for id_, tools in waiting.items() if tools):
-        raise BadRequest(
-            f"the request holds a call of the tool {tool!r} ({id_!r}) without its result; "
-            "a provider refuses that: send a result for every tool call, under its own id"
-        )
-    return history
+    _refuse_waiting(waiting)
+    return tuple(history)
+
+
+def _refuse_waiting(waiting: Mapping[str, Sequence[str]]) -> None:
+    """Refuse calls, by id, whose results are due."""
+    for id_, tools in waiting.items():
+        if tools:
+            raise BadRequest(
+                f"the request holds a call of the tool {tools[0]!r} ({id_!r}) without its result "
+                "right after it; a provider refuses that: send a result for every tool call, "
+                "under its own id, before anything else"
+            )
 
 
 def arguments_of(text: JSON) -> JSON:
@@ -159,6 +171,12 @@ def tool_choice_of(choice: JSON) -> ToolChoice:
     if kind == "none":
         return "none"
     return "required" if kind in _MUST else "auto"
+
+
+def is_parallel(body: Mapping[str, JSON]) -> bool:
+    """Say whether the model may ask for several tools at once."""
+    serial = as_object(body.get("tool_choice")).get("disable_parallel_tool_use") is True
+    return not serial and body.get("parallel_tool_calls") is not False
 
 
 def stops_of(value: JSON) -> tuple[str, ...]:

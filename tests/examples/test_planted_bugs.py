@@ -96,7 +96,7 @@ def test_good_agent_passes_everything(suite: str, agent: str, tmp_path: Path) ->
     reference = f"evalkit.examples.travel:{agent}"
     run = ek.run_suite(shipped.suite(suite), agent=reference, out=tmp_path)
     reasons = {record.scenario: record.reason for record in run.records}
-    assert len(reasons) == {"travel": 5, "travel_faults": 14}[suite]
+    assert len(reasons) == {"travel": 5, "travel_faults": 16}[suite]
     assert set(reasons.values()) == {""}
 
 
@@ -106,7 +106,7 @@ def test_mistake_is_caught_where_and_as_documented(
 ) -> None:
     """Exactly the documented scenarios fail, each by the named grader and for the named reason."""
     expected = {catch.scenario: catch for catch in CATCHES if catch.mistake == mistake}
-    assert len(found[mistake]) == 19
+    assert len(found[mistake]) == 21
     wrong = {name: one for name, one in found[mistake].items() if one.status != "passed"}
     assert wrong.keys() == expected.keys(), {name: one.reason for name, one in wrong.items()}
     for scenario, catch in expected.items():

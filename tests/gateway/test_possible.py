@@ -6,12 +6,20 @@ from typing import Any
 
 import pytest
 
-from evalkit.gateway.canonical import ModelRequest
+from evalkit.gateway.canonical import ModelRequest, Tool
 from evalkit.gateway.possible import why_impossible
+
+
+def schema(*required: str) -> Tool:
+    """Describe the tool `book`."""
+    properties = {name: {"type": "string"} for name in required}
+    return Tool("book", {"type": "object", "properties": properties, "required": list(required)})
+
 
 TEXT = {"text": "It is dry in Denver."}
 BOOK = {"tools": [{"tool": "book", "args": {"flight_id": "AA123", "date": "Friday"}}]}
-BOTH = {"tools": [{"tool": "search", "args": {}}, {"tool": "book", "args": {}}]}
+BOTH = {"tools": [{"tool": "book", "args": {}}, {"tool": "book", "args": {}}]}
+OTHER = {"tools": [{"tool": "search", "args": {}}]}
 JSON = {"json": {"fit": 4}}
 REFUSAL = {"refusal": "I can't help with that, whoever asks."}
 FAULT = {"fault": "truncated_stream", "text": "It is dry in Denver."}
@@ -33,12 +41,22 @@ FAULT = {"fault": "truncated_stream", "text": "It is dry in Denver."}
         pytest.param(TEXT, {"tool_choice": "required"}, "demands a tool", id="tool-demanded"),
         pytest.param(BOOK, {"tool_choice": "required"}, "", id="tool-given"),
         pytest.param(
-            BOTH,
+            OTHER,
             {"tool_choice": "required", "forced_tool": "book"},
             "asks for the tool `search`, but the request demands `book`",
             id="other-tool",
         ),
         pytest.param(JSON, {"tool_choice": "required", "forced_tool": "fit"}, "", id="json-tool"),
+        pytest.param(BOTH, {"parallel": False}, "one at a time", id="not-parallel"),
+        pytest.param(BOOK, {"parallel": False}, "", id="one-at-a-time"),
+        pytest.param(TEXT, {"wants_json": True}, "is no JSON", id="prose-for-json"),
+        pytest.param({"text": "[1]"}, {"wants_json": True}, "", id="json-as-text"),
+        pytest.param(JSON, {"wants_json": True}, "", id="json"),
+        pytest.param(BOOK, {"wants_json": True}, "", id="tool-before-json"),
+        pytest.param(BOOK, {"tools": (schema("flight", "date"),)}, "describes `flight`", id="name"),
+        pytest.param(BOOK, {"tools": (schema("date", "flight_id", "seat"),)}, "", id="left-out"),
+        pytest.param(BOOK, {"tools": (schema("date"),)}, "", id="made-up"),
+        pytest.param(BOOK, {"tools": (Tool("book", "?"),)}, "", id="no-schema"),
         pytest.param(REFUSAL, {"tool_choice": "required", "max_tokens": 1}, "", id="refusal"),
         pytest.param(FAULT, {"tool_choice": "required", "max_tokens": 1}, "", id="fault"),
     ],
@@ -76,6 +94,10 @@ def body_of(path: str, **more: Any) -> dict[str, Any]:
         (MESSAGES, BOOK, {"tool_choice": {"type": "none"}}),
         (CHAT, BOOK, {"tool_choice": "none"}),
         (RESPONSES, BOOK, {"tool_choice": "none"}),
+        (MESSAGES, BOTH, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}),
+        (CHAT, BOTH, {"parallel_tool_calls": False}),
+        (RESPONSES, BOTH, {"parallel_tool_calls": False}),
+        (CHAT, TEXT, {"response_format": {"type": "json_object"}}),
         (MESSAGES, TEXT, {"tool_choice": {"type": "any"}}),
         (MESSAGES, TEXT, {"tool_choice": {"type": "tool", "name": "book"}}),
         (CHAT, TEXT, {"tool_choice": "required"}),

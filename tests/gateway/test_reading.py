@@ -150,7 +150,19 @@ def test_an_id_that_comes_again_needs_a_result_again(
         assert gateway.post(path, {"model": "m", key: torn}).status == 400
         assert gateway.endpoint.finish()[0].code == "bad_request"
     gateway = serve({"s": {"steps": [{"text": "Done."}]}})
-    assert gateway.post(path, {"model": "m", key: [*again, *returned]}).status == 200
+    taken = gateway.post(path, {"model": "m", key: [*again, *returned]}).status == 200
+    assert taken is ("messages" not in path)  # Anthropic wants ids that never come again
+
+
+@pytest.mark.parametrize(("path", "key", "asked", "returned"), _ASKED_HALF)
+def test_nothing_may_come_between_a_call_and_its_result(
+    serve, path: str, key: str, asked: list[Any], returned: list[Any]
+) -> None:
+    """Where a provider wants results right after their calls, words in between are refused."""
+    gateway = serve({"s": {"steps": [{"text": "Done."}]}})
+    parted = [*asked, {"role": "user", "content": "Well?"}, *returned]
+    is_free = "responses" in path
+    assert gateway.post(path, {"model": "m", key: parted}).status == (200 if is_free else 400)
 
 
 def test_results_may_come_alone_where_the_provider_keeps_the_history(serve) -> None:

@@ -143,7 +143,7 @@ REQUEST = _request(
 )
 def test_when_looks_at_every_part_of_a_request(when: Any, fits: bool) -> None:
     """Patterns see model, system, last user text, messages, tools and parameters."""
-    script = Script([{"s": {"when": when, "steps": [ONE]}}])
+    script = Script([{"s": {"when": when, "steps": [{"json": 1}]}}])
     if fits:
         assert script.take(REQUEST).script == "s"
     else:

@@ -6,35 +6,48 @@ and no others. Under *caught by* stands a grader, or, where no grader is needed 
 fail the trial, the code of its reason: the agent raised, asked the model for more
 than was scripted, or left steps over.
 
-========================== ====================== =============== ============================
-mistake                    scenario               caught by       in the reason
-========================== ====================== =============== ============================
-wrong_id                   server-error           answer          'booked AA123 for Friday'
-wrong_id                   the-cheaper-one        prompt          Booked AA315 for Monday
-no_weather_check           rain-reaches-the-model prompt          It is raining in Denver
-no_weather_check           half-of-two-fails      truth           'city': 'Atlantis'
-blind_booking              rain-reaches-the-model prompt          book only if it holds
-default_answer             weather-only           truth           missing/incorrect: get_weather
-looping                    ambiguous-needs-search unscripted_call were used before this request
-forgets_conversation       the-cheaper-one        prompt          What flies to Seattle
-swapped_results            half-of-two-fails      truth           'city': 'Atlantis'
-drops_tool_error           half-of-two-fails      truth           'city': 'Atlantis'
-drops_tool_error           wrong-tool             truth           cancel_booking
-runs_tool_with_empty_args  truncated-tool-json    prompt          missing flight_id, date
-fabricated_success         overloaded             answer          contains 'booked'
-retries_forever            overloaded             path            4 model call(s)
-denies_booking             server-error           answer          'booked AA123 for Friday'
-swallowed_error            truncated-stream       answer          'did not book'
-ignores_stop_reason        clean-early-end        answer          'broke off'
-hides_refusal              refusal                answer          'declined'
-uncaught_error             malformed-json         agent_raised    JSONDecodeError
-guesses_on_timeout         timeout                answer          contains 'sunny'
-gives_up_early             rate-limited           answer          'booked AA123'
-gives_up_early             disconnect             answer          contains 'could not finish'
-gives_up_early             overloaded             left_over_steps never asked for
-gives_up_early             server-error           left_over_steps never asked for
-gives_up_early             timeout                left_over_steps never asked for
-========================== ====================== =============== ============================
+========================== ======================== =============== ============================
+mistake                    scenario                 caught by       in the reason
+========================== ======================== =============== ============================
+wrong_id                   server-error             answer          'booked AA123 for Friday'
+wrong_id                   the-cheaper-one          prompt          Booked AA315 for Monday
+wrong_id                   the-second-booking       prompt          this is booking number 2
+no_weather_check           rain-reaches-the-model   prompt          It is raining in Denver
+no_weather_check           half-of-two-fails        truth           'city': 'Atlantis'
+blind_booking              rain-reaches-the-model   prompt          book only if it holds
+default_answer             weather-only             truth           missing/incorrect: get_weather
+looping                    ambiguous-needs-search   unscripted_call were used before this request
+forgets_conversation       the-cheaper-one          prompt          What flies to Seattle
+forgets_conversation       the-second-booking       unscripted_call does not match
+forgets_answers            the-cheaper-one          prompt          and AA310 for $189
+forgets_answers            the-second-booking       unscripted_call does not match
+loses_rules                the-cheaper-one          prompt          never guess flights
+loses_rules                the-model-that-was-tried unscripted_call does not match
+searches_everywhere        the-cheaper-one          prompt          to San Diego
+books_twice                the-second-booking       prompt          this is booking number 2
+adds_words                 wrong-tool               answer          cannot cancel bookings
+other_model                the-model-that-was-tried unscripted_call claude-haiku
+caps_answers               ambiguous-needs-search   unscripted_call allows 16 token(s)
+prints_settings            the-model-that-was-tried log             API_KEY
+leaves_notes               the-model-that-was-tried files           notes.txt was written
+swapped_results            half-of-two-fails        truth           'city': 'Atlantis'
+drops_tool_error           half-of-two-fails        truth           'city': 'Atlantis'
+drops_tool_error           wrong-tool               truth           cancel_booking
+runs_tool_with_empty_args  truncated-tool-json      prompt          missing flight_id, date
+fabricated_success         overloaded               answer          contains 'booked'
+retries_forever            overloaded               path            4 model call(s)
+denies_booking             server-error             answer          'booked AA123 for Friday'
+swallowed_error            truncated-stream         answer          'did not book'
+ignores_stop_reason        clean-early-end          answer          'broke off'
+hides_refusal              refusal                  answer          'declined'
+uncaught_error             malformed-json           agent_raised    JSONDecodeError
+guesses_on_timeout         timeout                  answer          contains 'sunny'
+gives_up_early             rate-limited             answer          'booked AA123'
+gives_up_early             disconnect               answer          contains 'could not finish'
+gives_up_early             overloaded               left_over_steps never asked for
+gives_up_early             server-error             left_over_steps never asked for
+gives_up_early             timeout                  left_over_steps never asked for
+========================== ======================== =============== ============================
 """
 
 # ruff: noqa: N801 - the classes are named like the agents that they are
@@ -43,7 +56,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import anthropic
 import httpx2
@@ -112,6 +126,87 @@ class forgets_conversation(StreamingTravelAgent):
     def reply(self, text: str) -> str:
         """Forget what was said."""
         self.messages.clear()
+        return super().reply(text)
+
+
+class forgets_answers(StreamingTravelAgent):
+    """Keeps what the user said, and not what it said itself."""
+
+    def reply(self, text: str) -> str:
+        """Forget the answer as soon as it is given."""
+        answer = super().reply(text)
+        del self.messages[-1]
+        return answer
+
+
+class loses_rules(StreamingTravelAgent):
+    """Sends its rules once, as if a model remembered them."""
+
+    def request(self) -> dict[str, Any]:
+        """Leave the rules out of all requests but the first."""
+        is_first = len(self.messages) == 1
+        return {**super().request(), "system": " ".join(self.rules) if is_first else ""}
+
+
+class searches_everywhere(StreamingTravelAgent):
+    """Searches the whole coast, whatever place was asked for."""
+
+    def run(self, name: str, args: Mapping[str, object]) -> str:
+        """Run the tool with another destination."""
+        if name == "search":
+            args = {**args, "destination": f"coast near {args.get('destination')}"}
+        return super().run(name, args)
+
+
+class books_twice(StreamingTravelAgent):
+    """Runs a tool once more to be sure, and tells of the first time."""
+
+    def run(self, name: str, args: Mapping[str, object]) -> str:
+        """Run the tool twice."""
+        result = super().run(name, args)
+        super().run(name, args)
+        return result
+
+
+class adds_words(StreamingTravelAgent):
+    """Says more than its model did."""
+
+    def reply(self, text: str) -> str:
+        """Promise something at the end."""
+        return f"{super().reply(text)} Call us any time!"
+
+
+class other_model(StreamingTravelAgent):
+    """Was moved to a cheaper model, which nobody tried."""
+
+    def request(self) -> dict[str, Any]:
+        """Name the other model."""
+        return {**super().request(), "model": "claude-haiku-5-5"}
+
+
+class caps_answers(StreamingTravelAgent):
+    """Saves on tokens until the longer answers no longer fit."""
+
+    def request(self) -> dict[str, Any]:
+        """Allow a few tokens."""
+        return {**super().request(), "max_tokens": 16}
+
+
+class prints_settings(StreamingTravelAgent):
+    """Prints its whole environment, as it did while it was debugged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        print(dict(os.environ))  # noqa: T201 - the mistake itself
+
+
+class leaves_notes(StreamingTravelAgent):
+    """Writes down what its users say, where nobody looks for it."""
+
+    def reply(self, text: str) -> str:
+        """Keep a note."""
+        with Path("notes.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
         return super().reply(text)
 
 
@@ -234,6 +329,15 @@ PLANTED: Final = (
     default_answer,
     looping,
     forgets_conversation,
+    forgets_answers,
+    loses_rules,
+    searches_everywhere,
+    books_twice,
+    adds_words,
+    other_model,
+    caps_answers,
+    prints_settings,
+    leaves_notes,
     swapped_results,
     drops_tool_error,
     runs_tool_with_empty_args,
