@@ -7,6 +7,7 @@ deciding       ``gate``: all checks, one verdict
 rules          what the gate is asked to hold a run to
 reference      what it compares that with
 evidence       what it sees of a run: trials, grades, what the suite demands
+integrity      whether a run directory contradicts itself
 contract       the rule of the contract lane: every planned trial passed
 certain        what needs no statistics: must-pass, thresholds, leaks
 measured       whether enough was measured to decide at all

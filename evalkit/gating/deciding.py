@@ -122,19 +122,28 @@ def gate(  # noqa: PLR0913 - each is one thing that a team decides about its gat
         confidence=confidence,
         looks=looks,
         on_inconclusive=on_inconclusive,
-        accept=tuple(accept),
-        gate_on=tuple(gate_on),
+        accept=_names(accept),
+        gate_on=_names(gate_on),
     )
     evidence = evidence_of(run)
     return _decide(evidence, reference_of(run, evidence, baseline, folder=folder), rules)
 
 
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    """Give names as a tuple; a single one is not its letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def _decide(evidence: Evidence, reference: Reference | None, rules: Rules) -> Verdict:
     """Make all checks, and take the gravest."""
-    parts_of(rules.gate_on)
     scripted = evidence.lane == SCRIPTED
+    if parts_of(rules.gate_on) and reference is None and not scripted:
+        raise UsageError(
+            f"gate_on {', '.join(rules.gate_on)}: a part is held against a baseline; give one "
+            "(--baseline NAME)"
+        )
     judge = _contract_checks if scripted else _statistical_checks
-    checks = gravest_first(judge(evidence, reference, rules))
+    checks = gravest_first([*_untouched(evidence), *judge(evidence, reference, rules)])
     if all(check.name == MEASURED and check.outcome == "PASS" for check in checks):
         raise UsageError(
             f"{evidence.name or 'the run'}: there is nothing to decide by; give a baseline to "
@@ -151,6 +160,11 @@ def _decide(evidence: Evidence, reference: Reference | None, rules: Rules) -> Ve
         notes=tuple(_notes(evidence, reference)),
         strict=rules.on_inconclusive == "fail",
     )
+
+
+def _untouched(evidence: Evidence) -> list[Check]:
+    """Refuse to decide by a run directory that contradicts itself."""
+    return [Check("run directory", "INVALID", problem) for problem in evidence.problems]
 
 
 def _contract_checks(evidence: Evidence, reference: Reference | None, rules: Rules) -> list[Check]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalkit.gating.evidence import Evidence
+from evalkit.gating.integrity import runs_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,10 +39,11 @@ def reference_of(run: Any, evidence: Evidence, baseline: Any, *, folder: str) ->
     from evalkit.stats import compare_scenarios
 
     found = load_baseline(baseline, folder=folder) if isinstance(baseline, str) else baseline
-    known = isinstance(found, Baseline) and hasattr(run, "manifest")
+    runs = runs_in(run) if isinstance(found, Baseline) else ()
+    problems = [problem for one in runs for problem in match_baseline(one, found).problems]
     return Reference(
         name=str(getattr(found, "name", "") or getattr(found, "id", "") or "given"),
         data=found,
         scenarios=compare_scenarios(evidence, found),
-        problems=tuple(match_baseline(run, found).problems) if known else (),
+        problems=tuple(dict.fromkeys(problems)),
     )

@@ -47,7 +47,7 @@ class Rules:
             raise UsageError(f"margin is {self.margin!r}; it is a drop of a rate, such as 0.05")
         if not 0.5 < self.confidence < 1:
             raise UsageError(f"confidence is {self.confidence!r}; it is a level, such as 0.95")
-        if self.looks < 1:
+        if not self.looks >= 1:  # nan is not less, either
             raise UsageError(f"looks is {self.looks!r}; it counts how often one looks: 1, 2 ...")
         if self.floor_proven and self.floor is None:
             raise UsageError("floor_proven says how to hold a floor: give floor, such as 0.90, too")
