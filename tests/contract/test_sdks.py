@@ -49,7 +49,14 @@ JOURNEY: dict[str, Any] = {
             ],
         },
         "reply": {"equals": ANSWER},
-        "prompt": {"contains": ["AA123 to Seattle for $129", "AA123 is booked for Friday."]},
+        "prompt": {
+            "contains": [
+                "Book the flight to Seattle for Friday",
+                "It is clear in Seattle.",
+                "AA123 to Seattle for $129",
+                "AA123 is booked for Friday.",
+            ]
+        },
         "path": {"max_model_calls": 3},
     },
 }
