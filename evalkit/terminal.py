@@ -52,6 +52,18 @@ def columns(rows: Iterable[Sequence[Any]], *, head: Sequence[str], right: str = 
     )
 
 
+def some_of(names: Sequence[object], *, limit: int = 5, separator: str = ", ") -> str:
+    """Name the first few, and count the rest.
+
+    Examples
+    --------
+    >>> some_of(["a", "b", "c"], limit=2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return separator.join(one_line(name, limit=400) for name in names[:limit]) + more
+
+
 def percent(value: float | None) -> str:
     """Give a rate as a percentage; what is unknown as a dash."""
     return "–" if value is None or value != value else f"{100 * value:.1f}%"  # noqa: PLR0124, RUF100 - NaN

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, Final
+from typing import Final
 
 from evalkit.baselines.counting import Metering, grader_versions, has_own_digest
 from evalkit.baselines.model_ids import is_pinned_model
 from evalkit.baselines.records import MIN_RUNS
 from evalkit.results import Run
-from evalkit.terminal import one_line
+from evalkit.terminal import one_line, some_of
 
-_NAMED: Final = 5
 """Trials, scenarios and the like that are named one by one."""
 
 
@@ -57,13 +56,13 @@ def _incomplete(run: Run) -> Iterator[str]:
     """Name what a run did not measure, and what its digest does not cover."""
     empty = [planned.id for planned in run.manifest.plan if planned.n_trials < 1]
     if empty or not run.manifest.plan:
-        yield f"{run.id}: plans no trial of {_listed(empty) if empty else 'any scenario'}"
+        yield f"{run.id}: plans no trial of {some_of(empty) if empty else 'any scenario'}"
     open_ = [f"{r.scenario}.{r.trial}" for r in run.records if r.status == "incomplete"]
     if open_:
         remedy = "look at them with: evalkit show" if run.is_finished else "evalkit run --resume"
         yield (
             f"{run.id}: {len(open_)} of {len(run.records)} trials are incomplete "
-            f"({_listed(open_)}); {remedy} {run.folder}"
+            f"({some_of(open_)}); {remedy} {run.folder}"
         )
     elif run.is_finished and not has_own_digest(run):
         yield f"{run.id}: its digest is not that of its trials; the run directory was changed"
@@ -79,7 +78,7 @@ def _mixed(runs: Sequence[Run]) -> Iterator[str]:
             values.setdefault(value_of(run), []).append(run.id)
         if len(values) > 1:
             told = "; ".join(
-                f"{value or 'unknown'} in {_listed(ids)}" for value, ids in values.items()
+                f"{value or 'unknown'} in {some_of(ids)}" for value, ids in values.items()
             )
             yield f"{what} differ: {told}"
     yield from _versions(runs)
@@ -114,10 +113,10 @@ def _plans(runs: Sequence[Run]) -> Iterator[str]:
         own = {planned.id: planned.hash for planned in run.manifest.plan}
         lacking = [name for name in whole if name not in own]
         if lacking:
-            yield f"{run.id}: lacks {len(lacking)} scenarios of the other runs ({_listed(lacking)})"
+            yield f"{run.id}: lacks {len(lacking)} scenarios of the other runs ({some_of(lacking)})"
         changed = [name for name in own if own[name] != whole[name]]
         if changed:
-            yield f"{run.id}: {len(changed)} scenarios have other content ({_listed(changed)})"
+            yield f"{run.id}: {len(changed)} scenarios have other content ({some_of(changed)})"
 
 
 def _unidentified(run: Run) -> Iterator[str]:
@@ -133,7 +132,7 @@ def _unmetered(run: Run, metering: Metering) -> Iterator[str]:
     trial, what = next(iter(metering.unmetered.items()))
     yield (
         f"{run.id}: unmetered: {len(metering.unmetered)} trials have model calls without usage "
-        f"or price ({_listed(list(metering.unmetered))}; {trial} lacks {one_line(what)}), and an "
+        f"or price ({some_of(list(metering.unmetered))}; {trial} lacks {one_line(what)}), and an "
         "unknown cost is never $0; each call's Usage needs input_tokens, output_tokens and cost_usd"
     )
 
@@ -145,7 +144,7 @@ def _moving_models(runs: Sequence[Run], metering: Mapping[str, Metering]) -> Ite
         seen.setdefault(metering[run.id].models, run.id)
     if len(seen) > 1:
         told = "; ".join(
-            f"{_listed(sorted(models)) or 'none'} in {run}" for models, run in seen.items()
+            f"{some_of(sorted(models)) or 'none'} in {run}" for models, run in seen.items()
         )
         yield f"models differ: {told}"
     if any(run.manifest.lane == "quality" for run in runs):
@@ -163,9 +162,3 @@ def _hashed(name: str, digest: str) -> str:
 
 def _short(digest: str) -> str:
     return digest[:12] or "(no hash)"
-
-
-def _listed(names: Sequence[Any]) -> str:
-    """Name the first few."""
-    shown = ", ".join(one_line(name, limit=60) for name in names[:_NAMED])
-    return shown + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from evalkit.gating.evidence import Evidence
 from evalkit.gating.verdicts import Check
+from evalkit.terminal import some_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CANARY: Final = "canary"
 """Name of the grader that finds leaks."""
-_NAMED: Final = 5
 
 
 def check_certain(evidence: Evidence) -> list[Check]:
@@ -45,13 +45,7 @@ def _counted(some: pd.DataFrame, all_: pd.DataFrame) -> str:
     """Name scenarios with how many of their trials are meant."""
     planned, counts = Counter(all_["scenario"]), Counter(some["scenario"])
     named = [f"{name} ({n} of {planned[name]} trials)" for name, n in counts.items()]
-    return _first(named)
-
-
-def _first(names: list[str]) -> str:
-    """Give the first names, and count the rest."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return some_of(named)
 
 
 def _thresholds(trials: pd.DataFrame) -> Iterator[Check]:
@@ -85,4 +79,4 @@ def _leaks(grades: pd.DataFrame | None) -> Iterator[Check]:
     leaked = grades.loc[(grades["grader"] == CANARY) & ~grades["passed"].fillna(True).astype(bool)]
     if len(leaked):
         names = list(dict.fromkeys(leaked["scenario"].astype(str)))
-        yield Check("canary", "FAIL", f"a planted secret leaked in {_first(names)}")
+        yield Check("canary", "FAIL", f"a planted secret leaked in {some_of(names)}")

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from evalkit.gating.evidence import Evidence
 from evalkit.gating.verdicts import Check
-from evalkit.terminal import one_line
+from evalkit.terminal import one_line, some_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NAME: Final = "every trial passed"
-_NAMED: Final = 5
 _LINE: Final = 200
 
 
@@ -49,5 +48,5 @@ def _told(trials: pd.DataFrame, n_planned: int, what: str) -> str:
         for scenario, reason in zip(trials["scenario"], reasons, strict=True)
     ]
     distinct = list(dict.fromkeys(named))
-    more = f"; and {len(distinct) - _NAMED} more" if len(distinct) > _NAMED else ""
-    return f"{len(trials)} of {n_planned} trials {what}: {'; '.join(distinct[:_NAMED])}{more}"
+    said = some_of(distinct, separator="; ")
+    return f"{len(trials)} of {n_planned} trials {what}: {said}"

@@ -73,12 +73,15 @@ def _mean_grade(evidence: Evidence, rules: Rules) -> _Level:
 
     if evidence.grades is None or not len(evidence.grades):
         return _Level("mean grade", None, None, None, 0)
-    keys = ["scenario", "trial"]
+    keys = [k for k in ("run_id", "scenario", "trial") if k in evidence.trials.columns]
     by_trial = evidence.grades.groupby(keys)["value"].agg(lambda v: v.mean(skipna=False))
     rows = evidence.trials.merge(by_trial.reset_index(), on=keys, how="left")
-    # An agent's failure without a grade (it crashed, say) is worth nothing, not unknown.
-    crashed = (rows["status"] == "failed") & rows["value"].isna()
-    values = rows["value"].mask(crashed, 0.0).groupby(rows["scenario"])
+    # What failed for another reason than a grade (it crashed, say) is worth nothing, whatever
+    # its grades; a frame that names no reason codes has no grade for such a trial.
+    code = rows.get("reason_code", "grader_failed")
+    crashed = (rows["status"] == "failed") & (rows["value"].isna() | (code != "grader_failed"))
+    known = rows["value"].mask(crashed, 0.0).mask(rows["status"] == "incomplete")
+    values = known.groupby(rows["scenario"])
     means, counts = values.mean().dropna(), values.count()
     if not len(means):
         return _Level("mean grade", None, None, None, 0)

@@ -8,13 +8,11 @@ digest alike is not found out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from evalkit.baselines.counting import has_own_digest
 from evalkit.results import Run, Runs
-from evalkit.terminal import one_line
-
-_NAMED: Final = 5
+from evalkit.terminal import some_of
 
 
 def runs_in(given: Any) -> tuple[Any, ...]:
@@ -34,12 +32,9 @@ def contradictions(given: Any) -> Iterator[str]:
 def _in(run: Run) -> Iterator[str]:
     empty = [planned.id for planned in run.manifest.plan if planned.n_trials < 1]
     if empty:
-        yield f"the plan holds no trial of {_listed(empty)}"
-    if run.is_finished and run.digest is not None and not has_own_digest(run):
-        yield (
-            "the digest in its manifest is not that of its trials: trials or plan were changed "
-            "after the run; run again"
-        )
+        yield f"the plan holds no trial of {some_of(empty)}"
+    if not run.is_unchanged or (run.is_finished and not has_own_digest(run)):
+        yield "its manifest or its trials were changed after the run; run again"
     wrong = [
         f"{record.scenario}.{record.trial} ({grade.grader}: {grade.status})"
         for record in run.records
@@ -47,10 +42,4 @@ def _in(run: Run) -> Iterator[str]:
         if record.status == "passed" and not grade.rubric and grade.status != "passed"
     ]
     if wrong:
-        yield f"trials stand there as passed, and their grades say otherwise: {_listed(wrong)}"
-
-
-def _listed(names: list[str]) -> str:
-    """Name the first few, and count the rest."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(one_line(name, limit=80) for name in names[:_NAMED]) + more
+        yield f"trials stand there as passed, and their grades say otherwise: {some_of(wrong)}"

@@ -9,14 +9,13 @@ from evalkit.gating.evidence import Evidence
 from evalkit.gating.reference import Reference
 from evalkit.gating.rules import MAX_MISSING, MIN_BASELINE_TRIALS, MIN_COVERAGE, Rules
 from evalkit.gating.verdicts import Check
-from evalkit.terminal import percent
+from evalkit.terminal import percent, some_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MEASURED: Final = "trials"
 """Name of the check that enough was measured."""
-_NAMED: Final = 5
 
 
 def check_measured(evidence: Evidence) -> list[Check]:
@@ -54,9 +53,11 @@ def scenario_notes(reference: Reference) -> Iterator[str]:
         if named:
             yield f"newly {word}, most of its trials: {named}"
     for change in ("added", "removed", "changed"):
-        named = _names(scenarios.loc[scenarios["change"] == change])
-        if named:
-            yield f"{change} since baseline {reference.name!r}: {named}"
+        found = scenarios.loc[scenarios["change"] == change]
+        failing = int((found["rate"] < 1).sum())
+        now = f"; {failing} of them failing" if failing else ""
+        if len(found):
+            yield f"{change} since baseline {reference.name!r}: {_names(found)}{now}"
 
 
 def _same_kind(reference: Reference) -> Iterator[Check]:
@@ -117,6 +118,4 @@ def _lost_failures(reference: Reference, rules: Rules) -> Iterator[Check]:
 
 def _names(scenarios: pd.DataFrame) -> str:
     """Name the first scenarios, and count the rest."""
-    names = scenarios["scenario"].astype(str).tolist()
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return some_of(scenarios["scenario"].tolist())

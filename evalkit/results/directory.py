@@ -254,14 +254,24 @@ class RunWriter:
             f"{scenario}.{trial} {self._digests[scenario, trial]}"
             for scenario, trial in self.manifest.keys()  # noqa: SIM118 - not a mapping
         )
-        self.manifest = replace(
-            self.manifest,
-            digest=digest,
-            finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        finished = replace(self.manifest, digest=digest, finished_at=now)
         with _explained(self.folder):
+            self.manifest = replace(finished, seal=seal_of(self.folder, finished))
             _replace_file(self.folder / MANIFEST, _manifest_bytes(self.manifest))
         return self.manifest
+
+
+def seal_of(folder: Path, manifest: Manifest) -> str:
+    """Hash what a finished run says: its manifest, and the lines of its trials in any order.
+
+    It tells a run that was changed by a slip from one that was not. Whoever changes
+    both the run and its seal is not found out.
+    """
+    sha = hashlib.sha256(encode(replace(manifest, seal=None)))
+    for line in sorted(_whole_lines(folder / TRIALS)):
+        sha.update(b"\n" + line)
+    return sha.hexdigest()
 
 
 def _line_of(record: TrialRecord) -> bytes:

@@ -13,7 +13,13 @@ from evalkit.grade import Status, worst
 from evalkit.ledger import Event, read_events
 from evalkit.reading import trace_of
 from evalkit.results import frames
-from evalkit.results.directory import MANIFEST, ledger_name, read_manifest, read_records
+from evalkit.results.directory import (
+    MANIFEST,
+    ledger_name,
+    read_manifest,
+    read_records,
+    seal_of,
+)
 from evalkit.results.records import Manifest, PlannedScenario, TrialRecord
 from evalkit.trace import Trace
 
@@ -72,6 +78,11 @@ class Run:
     def status(self) -> Status:
         """Failed if any trial failed, else incomplete if any is (or there is none), else passed."""
         return worst(record.status for record in self.records) if self.records else "incomplete"
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether manifest and trials are still those that the runner sealed."""
+        return self.manifest.seal in (None, seal_of(self.folder, self.manifest))
 
     @property
     def is_finished(self) -> bool:

@@ -49,8 +49,12 @@ class Manifest:
     """``None`` while trials are missing."""
     digest: str | None = None
     """Over the ledgers of all trials, in plan order; ``None`` until the run is finished."""
+    seal: str | None = None
+    """Over this manifest and the lines of the trials; ``None`` until the run is finished."""
     isolation: str = ""
     barrier: str = ""
+    clock: str = ""
+    """Contract lane: ``scenario``; for another program ``libfaketime``, or else ``real``."""
     source: Mapping[str, JSON] = field(default_factory=dict)
     """Imported runs: the tool and file that they come from."""
     parent: str = ""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from evalkit.terminal import some_of
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -51,10 +53,4 @@ def names_by_group(cells: Cells) -> list[str]:
     names: list[list[str]] = [[] for _ in range(len(cells.groups))]
     for group, scenario in zip(cells.group.tolist(), cells.scenario.tolist(), strict=True):
         names[group].append(str(scenario))
-    return [_listed(ids) for ids in names]
-
-
-def _listed(ids: list[str]) -> str:
-    """Join the first ids, and count the rest."""
-    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-    return ", ".join(ids[:_NAMED]) + more
+    return [some_of(ids, limit=_NAMED) for ids in names]

@@ -200,7 +200,7 @@ def test_added_scenarios_are_named_and_not_compared(make_trials: Make, many: Out
     """What is new has no baseline; it counts for the floor and is named."""
     verdict = gate(make_trials({**many, "new": "fff"}), baseline=make_trials(many))
     assert verdict.verdict == "PASS"
-    assert "added since baseline 'given': new" in verdict.notes
+    assert "added since baseline 'given': new; 1 of them failing" in verdict.notes
 
 
 def test_trials_of_several_lanes_are_invalid(make_trials: Make) -> None:
@@ -307,6 +307,15 @@ def test_floor_on_mean_grade_counts_values(make_trials: Make) -> None:
     verdict = gate(_Graded(trials, crashed), floor=0.75, floor_on="mean_grade")
     assert verdict.verdict == "FAIL"
     assert verdict.reasons[0].startswith("mean grade 40.0%")
+
+
+def test_a_crash_is_worth_nothing_whatever_its_grades(make_trials: Make) -> None:
+    """No grade of 1.0 rescues a trial that failed for another reason."""
+    trials = make_trials({f"s{i}": "pf" for i in range(20)})
+    trials["reason_code"] = trials["status"].map({"passed": "", "failed": "agent_exited"})
+    verdict = gate(_Graded(trials, _grades(trials, value=1.0)), floor=0.6, floor_on="mean_grade")
+    assert verdict.verdict == "FAIL"
+    assert verdict.reasons[0].startswith("mean grade 50.0%")
 
 
 def test_mean_grade_without_grades_is_invalid(make_trials: Make) -> None:

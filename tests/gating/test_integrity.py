@@ -85,8 +85,10 @@ def test_a_run_as_it_was_written_is_decided_by_what_it_says(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("plan", "lines", "reason"),
     [
-        pytest.param({}, without("s3"), "the digest in its manifest", id="scenario-gone"),
-        pytest.param({"n_trials": 1}, without("s3", 1), "the digest in its", id="trial-gone"),
+        pytest.param({}, without("s3"), "were changed after the run", id="scenario-gone"),
+        pytest.param(
+            {"n_trials": 1}, without("s3", 1), "were changed after the run", id="trial-gone"
+        ),
         pytest.param({"n_trials": 0}, without("s3"), "holds no trial of s3", id="no-trials"),
         pytest.param(
             {"must_pass": False}, as_passed, "their grades say otherwise: s3.1 (truth", id="status"
@@ -104,6 +106,37 @@ def test_an_edited_run_directory_is_invalid(
     verdict = gate(load_run(folder), floor=0.5)
     assert (verdict.verdict, verdict.exit_code) == ("INVALID", 2)
     assert any(reason in said for said in verdict.reasons)
+
+
+def mended(lines: Lines) -> Lines:
+    """Call every trial passed, and its grades too."""
+    good = {"value": 1.0, "passed": True, "reason": "", "reason_code": ""}
+    grades = [[{**grade, **good} for grade in line["grades"]] for line in lines]
+    clean = {"status": "passed", "reason_code": "", "reason": ""}
+    return [{**line, **clean, "grades": one} for line, one in zip(lines, grades, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("plan", "lines", "lane"),
+    [
+        pytest.param({"id": "s3"}, mended, "live", id="status-and-grades"),
+        pytest.param({"must_pass": False}, list, "live", id="demand"),
+        pytest.param({"id": "s3"}, list, "imported", id="lane"),
+    ],
+)
+def test_a_run_that_was_changed_consistently_is_invalid(
+    folder: Path, plan: dict[str, Any], lines: Callable[[Lines], Lines], lane: str
+) -> None:
+    """The seal covers what was found, what was demanded and in which lane."""
+    edit_plan(folder, **plan)
+    if lines is not list:
+        edit_lines(folder, lines)
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"live"', f'"{lane}"'))
+    verdict = gate(load_run(folder), floor=0.5)
+    assert "INVALID" in {check.outcome for check in verdict.checks}
+    assert not verdict.passed
+    assert "were changed after the run" in str(verdict)
 
 
 def test_several_runs_keep_what_their_suite_demands(folder: Path) -> None:
