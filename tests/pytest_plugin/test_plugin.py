@@ -113,9 +113,8 @@ def test_junit_of_pytest_names_the_reason(run: Pytest, pytester: pytest.Pytester
 
 def test_incomplete_is_an_error(run: Pytest, pytester: pytest.Pytester) -> None:
     """What could not be measured is neither passed, nor failed, nor skipped."""
-    pytester.makepyfile(
-        chatty="def agent(text):\n    return 'Booked, Denver, did not book, options'\n"
-    )
+    reply = "Booked Monday, Denver clear, did not book, options?"
+    pytester.makepyfile(chatty=f"def agent(text):\n    return {reply!r}\n")
     result = run("travel.yaml", "--evalkit-lane", "live", "--evalkit-agent", "chatty:agent",
                  "--junit-xml", "j.xml")  # fmt: skip
     assert result.ret == 1
