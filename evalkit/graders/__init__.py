@@ -2,7 +2,7 @@
 
 Importing this package registers the built-in ones, in the order in which they
 grade: ``truth``, ``path``, ``answer``, ``component``, ``prompt``, ``log``, ``errors``,
-``files``, ``wire_agreement``. Own graders are made with :func:`grader`;
+``files``, ``wire_agreement``, ``canary``. Own graders are made with :func:`grader`;
 :func:`grade_trial` applies all that a trial calls for.
 """
 
@@ -18,6 +18,7 @@ from evalkit.graders.prompt import grade_prompt
 from evalkit.graders.logs import grade_errors, grade_log
 from evalkit.graders.files import grade_files
 from evalkit.graders.wire_agreement import grade_wire_agreement
+from evalkit.graders.canary import grade_canary, planted_in
 # isort: on
 
 from evalkit.graders.base import (
@@ -41,6 +42,7 @@ __all__ = [
     "as_grade",
     "find_grader",
     "grade_answer",
+    "grade_canary",
     "grade_component",
     "grade_errors",
     "grade_files",
@@ -53,4 +55,5 @@ __all__ = [
     "grader",
     "graders_for",
     "known_graders",
+    "planted_in",
 ]

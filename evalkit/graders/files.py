@@ -64,7 +64,7 @@ def grade_files(trial: Trial) -> Grade:
     places = [place for place in places_of(trial.scenario) if _speaks(place)]
     if not places:
         return Grade.incomplete(NAME, "the scenario expects nothing of files")
-    world = _World.of(trial)
+    world = World.of(trial)
     if world is None:
         return Grade.incomplete(NAME, "nobody looked which files the trial left")
     return grade_of(
@@ -87,7 +87,7 @@ def _speaks(place: Place) -> bool:
     return wanted or bool(forbid is not None and forbid.files)
 
 
-class _World(NamedTuple):
+class World(NamedTuple):
     """The files after the trial, and those that it began with."""
 
     files: Mapping[str, _Entry]
@@ -98,7 +98,7 @@ class _World(NamedTuple):
     unseen: str
 
     @classmethod
-    def of(cls, trial: Trial) -> _World | None:
+    def of(cls, trial: Trial) -> World | None:
         """Read what was recorded; ``None`` if nobody looked."""
         files = trial.outcome.get("files")
         if not isinstance(files, Mapping):
@@ -145,7 +145,7 @@ def _plain(path: str) -> str:
     return PurePosixPath(path).as_posix()
 
 
-def _found(place: Place, trial: Trial, world: _World) -> Iterator[Finding]:
+def _found(place: Place, trial: Trial, world: World) -> Iterator[Finding]:
     turn, expect, forbid = place
     n_turns = len(trial.scenario.turns)
     if turn is not None and turn < n_turns - 1:
@@ -164,7 +164,7 @@ def _in_which_turn(finding: Finding) -> Finding:
     return gap(f"{finding.text}; in which turn was not recorded", turn=finding.turn)
 
 
-def _forbidden(patterns: Sequence[str], world: _World, *, turn: int | None) -> Iterator[Finding]:
+def _forbidden(patterns: Sequence[str], world: World, *, turn: int | None) -> Iterator[Finding]:
     """Find files that must not be touched and were."""
     touched = world.touched()
     for pattern in patterns:
@@ -185,7 +185,7 @@ def _regex(pattern: str) -> str:
     return ".*".join(map(re.escape, _plain(pattern).split("*"))) + "(?:/.*)?"
 
 
-def _judged(path: str, wanted: FileExpect, *, world: _World, turn: int | None) -> Iterator[Finding]:
+def _judged(path: str, wanted: FileExpect, *, world: World, turn: int | None) -> Iterator[Finding]:
     """Hold one file against what is expected of it."""
     entry = world.files.get(_plain(path))
     if entry is None:
@@ -201,7 +201,7 @@ def _judged(path: str, wanted: FileExpect, *, world: _World, turn: int | None) -
             yield from _differing(path, wanted.same_as, world=world, turn=turn)
 
 
-def _missing(path: str, world: _World, turn: int | None) -> Finding:
+def _missing(path: str, world: World, turn: int | None) -> Finding:
     if world.unseen:
         return gap(f"{path} was not seen: {world.unseen}", turn=turn)
     left = sorted(world.files)
@@ -232,7 +232,7 @@ def _why_unread(entry: _Entry) -> str:
     return str(entry.get("problem") or "it is no UTF-8 text, or too large to be kept")
 
 
-def _differing(path: str, fixture: str, *, world: _World, turn: int | None) -> Iterator[Finding]:
+def _differing(path: str, fixture: str, *, world: World, turn: int | None) -> Iterator[Finding]:
     """Hold the bytes of a file against those of a fixture."""
     entry, digest = world.files[_plain(path)], world.digests.get(fixture)
     if digest is None:

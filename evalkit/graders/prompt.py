@@ -6,6 +6,9 @@ tool calls and their results - as it was written: quotes and line breaks are no
 objects are no texts. Each check may be met in any one of these texts.
 
 A prompt that nobody recorded is a gap: what is forbidden may stand in it.
+
+A request that only has tokens counted is no model call, so nothing expected is met by
+it. But its text has left, too: what no prompt may say, it may not either.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 from evalkit.grade import Grade
 from evalkit.graders.base import Grader, Trial, add_grader
@@ -21,6 +25,7 @@ from evalkit.graders.places import Place, places_of
 from evalkit.graders.texts import Seen, is_over, text_findings
 from evalkit.ledger import JSON
 from evalkit.matching.values import is_list
+from evalkit.suite import TextExpect
 from evalkit.trace import ModelCall
 
 NAME = "prompt"
@@ -91,7 +96,23 @@ def _found(place: Place, trial: Trial) -> Iterator[Finding]:
         note="" if calls else f"; the model {never}",
     )
     wanted = None if expect is None else expect.prompt
-    yield from text_findings(seen, expect=wanted, forbid=None if forbid is None else forbid.prompt)
+    banned = None if forbid is None else forbid.prompt
+    yield from text_findings(seen, expect=wanted, forbid=banned)
+    counted = Seen("what was sent to have its tokens counted", _counted(trial, turn), turn=turn)
+    yield from text_findings(counted, expect=_unwanted(wanted), forbid=banned)
+
+
+def _unwanted(wanted: TextExpect | None) -> TextExpect | None:
+    """Give the part of what is expected that bans something."""
+    if wanted is None or not wanted.not_contains:
+        return None
+    return TextExpect(not_contains=wanted.not_contains)
+
+
+def _counted(trial: Trial, turn: int | None) -> tuple[str, ...]:
+    """Give every text that was sent only to have its tokens counted."""
+    sent: Any = trial.outcome.get("counted_prompts", ())
+    return texts_of(one["body"] for one in sent if turn in (None, one["turn"]))
 
 
 def _unseen(trial: Trial, calls: Sequence[ModelCall]) -> str:
@@ -140,4 +161,4 @@ def _inside(text: str) -> list[JSON]:
         return []
 
 
-add_grader(Grader(NAME, grade_prompt, version="1", applies=_applies, reads_partial=True))
+add_grader(Grader(NAME, grade_prompt, version="2", applies=_applies, reads_partial=True))

@@ -26,6 +26,7 @@ from evalkit import shipped
 from evalkit.errors import MissingDependency, ReportError, UsageError
 from evalkit.markup import visible
 from evalkit.reporting._kernel import PID_FILE
+from evalkit.reporting.guarding import guard_report
 from evalkit.reporting.parameters import (
     Parameter,
     check_parameters,
@@ -81,7 +82,8 @@ def render_report(
     LedgerError, BaselineError
         The run or the baseline cannot be read.
     ReportError
-        A cell failed, the kernel died, or the time was up. No file was written.
+        A cell failed, the kernel died, the time was up, or nobody can tell whether the
+        report holds a canary. No file was written.
     MissingDependency
         The extra ``report`` is not installed.
     """
@@ -94,8 +96,17 @@ def render_report(
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         command = _command(str(name), values, declared_parameters(notebook), out=Path(out))
         _run_child(folder, command=command, notebook=notebook, timeout_s=timeout_s)
+        guard_report(folder / "report.html", _sources(values))
         (folder / "report.html").replace(target)
     return target
+
+
+def _sources(values: Mapping[str, Any]) -> list[str]:
+    """Give the parameters that may be directories of runs."""
+    flat = (
+        one for value in values.values() for one in (value if isinstance(value, list) else [value])
+    )
+    return [one for one in flat if isinstance(one, str) and one]
 
 
 def find_notebook(name: str | os.PathLike[str]) -> Path:

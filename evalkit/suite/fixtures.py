@@ -45,6 +45,8 @@ CANARY_MIN_CHARS = 16
 """Letters and digits that a canary must have: shorter ones turn up by chance once a
 text is searched without its punctuation."""
 
+_LEAST_DIFFERENT = 6
+
 
 def _moment(value: Any) -> Any:
     if isinstance(value, datetime):
@@ -136,6 +138,16 @@ def _searchable(value: str) -> str:
         raise ValueError(
             f"is too short to search for: it has {n_chars} letters and digits, "
             f"{CANARY_MIN_CHARS} are needed, such as {'ADDRESS_CANARY_7Q2M'!r}"
+        )
+    if not re.search(r"[0-9@]", value):
+        raise ValueError(
+            "reads like common words, which a text may hold by chance: add digits that mean "
+            f"nothing, such as {'ADDRESS_CANARY_7Q2M'!r}"
+        )
+    if len(set(re.findall(r"[a-z0-9]", value.lower()))) < _LEAST_DIFFERENT:
+        raise ValueError(
+            f"repeats the same few characters, as a text may by chance: {_LEAST_DIFFERENT} "
+            f"different ones are needed, such as {'ADDRESS_CANARY_7Q2M'!r}"
         )
     return value
 

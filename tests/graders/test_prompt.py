@@ -33,6 +33,7 @@ def prompt(
     n_turns: int = 1,
     models_observed: bool = True,
     whole: bool = True,
+    counted: tuple[tuple[str, int], ...] = (),
 ) -> Grade:
     """Grade what a model was sent."""
     said = {"input": "Hi."} if "turns" not in scenario else {}
@@ -40,7 +41,9 @@ def prompt(
     trace = Trace(
         turns=(Turn("", ("x",)),) * n_turns, model_calls=calls, models_observed=models_observed
     )
-    return find_grader("prompt")(Trial(checked, trace, lane="contract", whole=whole))
+    sides: Any = [{"turn": turn, "body": {"messages": [text]}} for text, turn in counted]
+    outcome = {"counted_prompts": sides} if sides else {}
+    return find_grader("prompt")(Trial(checked, trace, outcome, lane="contract", whole=whole))
 
 
 def wants(**checks: Any) -> dict[str, Any]:
@@ -134,6 +137,30 @@ def test_forbidden_text_that_was_seen_fails_whatever_else_was_not() -> None:
     assert grade.status == "failed"
 
 
+@pytest.mark.parametrize(
+    "scenario", [wants(not_contains="secret"), {"forbid": {"prompt": {"regex": "s.cret"}}}]
+)
+def test_text_that_was_sent_to_be_counted_has_left_too(scenario: Any) -> None:
+    """What no prompt may say may not be in a request that only has tokens counted."""
+    grade = prompt(scenario, sent("hello"), counted=(("the SECRET secret", 0),))
+    assert grade.status == "failed"
+    assert "what was sent to have its tokens counted" in grade.reason
+    assert grade.evidence["n_model_calls"] == 1
+    assert prompt(scenario, sent("hello"), counted=(("nothing", 0),)).passed
+
+
+def test_text_that_was_only_counted_meets_no_expectation() -> None:
+    """The model was not sent it."""
+    assert prompt(wants(contains="x"), sent("y"), counted=(("x", 0),)).status == "failed"
+
+
+def test_text_that_was_counted_belongs_to_its_turn() -> None:
+    """A turn's ban looks at its own requests."""
+    scenario = {"turns": [{"user": "a"}, {"user": "b", "forbid": {"prompt": "x"}}]}
+    assert prompt(scenario, counted=(("x", 0),), n_turns=2).passed
+    assert prompt(scenario, counted=(("x", 1),), n_turns=2).turn == 1
+
+
 def test_turn_looks_at_its_own_calls() -> None:
     """What a turn expects is held against the calls of that turn, and the grade names it."""
     scenario = {"turns": [{"user": "a"}, {"user": "b", **wants(contains="x")}]}
@@ -198,4 +225,4 @@ def test_prompt_applies_where_prompts_are_spoken_of() -> None:
     assert applies(turns=[{"user": "a", **wants(contains="x")}])
     assert not applies(expect={"reply": {"contains": "x"}}, forbid={"log": "x"})
     assert prompt({}).status == "incomplete"
-    assert find_grader("prompt").version == "1"
+    assert find_grader("prompt").version == "2"

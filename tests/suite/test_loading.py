@@ -172,6 +172,14 @@ SCENARIO_CASES = [
         "5: scenarios[0].canaries[0].value: is too short to search for: it has 11",
     ),
     (
+        "input: hi\ncanaries: [{name: c, value: responsibilities}]",
+        "5: scenarios[0].canaries[0].value: reads like common words",
+    ),
+    (
+        "input: hi\ncanaries: [{name: c, value: '0000-0000-0000-0001'}]",
+        "5: scenarios[0].canaries[0].value: repeats the same few characters",
+    ),
+    (
         "input: hi\ncanaries: [{name: c, value: canary@example.test, allow: [logs]}]",
         "Did you mean `log`?",
     ),
