@@ -78,9 +78,14 @@ class CommandAgent:
             If there is no such program.
         """
         program = Program(self.command, self.folder)
-        program.words()
+        executable = program.words()[0]
         return AgentRef(
-            self.description, (), pickle.dumps(self), program.code_hash(), is_program=True
+            self.description,
+            (),
+            pickle.dumps(self),
+            program.code_hash(),
+            is_program=True,
+            executable=executable,
         )
 
     def open(self, conversation_id: str) -> CommandConversation:

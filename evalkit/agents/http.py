@@ -110,9 +110,14 @@ class HttpAgentSpec:
         if not self.path.startswith("/"):
             raise AgentError(f"agent {self.description}: its path must begin with /")
         program = Program(self.command, self.folder)
-        program.words()
+        executable = program.words()[0]
         return AgentRef(
-            self.description, (), pickle.dumps(self), program.code_hash(), is_program=True
+            self.description,
+            (),
+            pickle.dumps(self),
+            program.code_hash(),
+            is_program=True,
+            executable=executable,
         )
 
     def open(self, conversation_id: str) -> HttpConversation:

@@ -37,7 +37,9 @@ class AgentRef:
     hash: str = ""
     """Of the agent's code; a run is only resumed with the same."""
     is_program: bool = False
-    """Whether it is another program, which sees the real time in any lane."""
+    """Whether it is another program."""
+    executable: str = ""
+    """Path of that program."""
 
     def load(self) -> Any:
         """Import or unpickle the agent.

@@ -3,18 +3,22 @@
 Between the steps it stands, so that two runs see the same times. ``time.monotonic``
 and ``perf_counter`` run on: timeouts, sleeps and retries work. SQLite's own ``now``
 follows (:mod:`evalkit.sandbox.sqlite`). Not covered: file times, numpy's
-``datetime64("now")``, and other programs, which need libfaketime.
+``datetime64("now")``, and other programs, which need :mod:`~evalkit.sandbox.faketime`.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from evalkit.sandbox.faketime import ProgramTime
 
 DEFAULT_TIME: Final = datetime(2026, 1, 5, 9, tzinfo=UTC)
 """When a scenario happens that does not say when (a Monday)."""
@@ -36,7 +40,12 @@ class Clock:
     def __init__(self, at: datetime = DEFAULT_TIME, *, frozen: bool = False) -> None:
         self._frozen = frozen
         moment = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-        self._traveller = load().travel(moment, tick=False).start()
+        # A bare number: of a moment with a zone, time-machine would also set the process's.
+        self._traveller = load().travel(int(moment.timestamp()), tick=False).start()
+        if moment.microsecond:
+            self._traveller.shift(timedelta(microseconds=moment.microsecond))
+        time.tzset()  # the scenario may have set another zone than the server's
+        self._programs: ProgramTime | None = None
 
     def tick(self) -> None:
         """Let one model reply's time pass; nothing when the clock is frozen."""
@@ -46,6 +55,13 @@ class Clock:
     def advance(self, seconds: float) -> None:
         """Move the clock, frozen or not."""
         self._traveller.shift(timedelta(seconds=seconds))
+        if self._programs is not None:
+            self._programs.show(self.now.timestamp())
+
+    def lead(self, programs: ProgramTime) -> None:
+        """Have other programs see this time, too, from now on."""
+        self._programs = programs
+        programs.show(self.now.timestamp())
 
     @property
     def now(self) -> datetime:

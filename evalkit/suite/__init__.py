@@ -46,7 +46,7 @@ from evalkit.suite.journey import (
     Turn,
     UserTurn,
 )
-from evalkit.suite.known_names import grader_problems, tool_problems
+from evalkit.suite.known_names import grader_problems, names_tools, tool_problems
 from evalkit.suite.loading import parse_suite, suite_from_data
 from evalkit.suite.model_script import (
     FaultStep,
@@ -126,6 +126,7 @@ __all__ = [
     "UserTurn",
     "content_hash",
     "grader_problems",
+    "names_tools",
     "parse_suite",
     "suite_from_data",
     "suite_from_records",

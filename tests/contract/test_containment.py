@@ -52,6 +52,7 @@ FATES: Mapping[str, Fate] = {
     "fills_shared_memory": Fate("failed", "agent_raised", "No space left on device"),
     "ignores_sigterm": DEADLINE,
     "hangs_in_thread_and_child": DEADLINE,
+    "connects_and_hangs": Fate("failed", "deadline", "1 connection to the outside was refused"),
     "writes_to_descriptors": Fate("incomplete", "ledger_broken", "the worker's report"),
     "closes_descriptors": Fate("failed", "agent_exited", "in the trial's middle"),
     "connects_from_python": Fate("failed", "outside_connection", "(169.254.169.254:80)"),
@@ -61,17 +62,20 @@ FATES: Mapping[str, Fate] = {
     "connects_from_c": Fate("failed", "outside_connection", "where to is not known"),
     "looks_up_from_c": Fate("failed", "outside_connection", "where to is not known"),
     "connects_from_subprocess": Fate("failed", "outside_connection", "where to is not known"),
+    "leaves_daemon": Fate("failed", "left_process", "1 process was left behind"),
+    "holds_pipe": Fate("failed", "left_process", "(a fork of the agent's process)"),
     "calls_unscripted": Fate("failed", "unscripted_call", "no model call was expected"),
     "calls_once_too_often": Fate("failed", "unscripted_call", "before this request"),
     "calls_not_at_all": Fate("failed", "left_over_steps", "were never asked for"),
 }
 LEFT_BEHIND = ("leaves_daemon", "holds_pipe")
-"""Deeds that end well, once what they left behind is dead."""
+"""Deeds after which something goes on."""
 
 SCRIPTED = ("hard_wired_url_swallowed", "calls_once_too_often", "calls_not_at_all")
 OUTSIDE = (
     "hard_wired_url",
     "hard_wired_url_swallowed",
+    "connects_and_hangs",
     *(deed for deed, fate in FATES.items() if fate.reason_code == "outside_connection"),
 )
 
@@ -81,7 +85,7 @@ def scenario(deed: str, home: Path) -> dict[str, Any]:
     return {
         "id": deed,
         "input": deed,
-        "deadline": "3s" if FATES.get(deed) == DEADLINE else "60s",
+        "deadline": "3s" if deed in FATES and FATES[deed].reason_code == "deadline" else "60s",
         "env": {"STOLEN_HOME": str(home)},
         "model": [{"text": "hello"}] if deed in SCRIPTED else [],
         "expect": {"reply": {"equals": "done"}},
@@ -117,7 +121,7 @@ def aftermath(
 ) -> Aftermath:
     """Run every hostile agent, in a runner that has something to lose."""
     folder = tmp_path_factory.mktemp("hostile")
-    deeds = (*FATES, *LEFT_BEHIND, "steals")
+    deeds = (*FATES, "steals")
     suite = write_suite(folder / "suite", "hostile:agent", [scenario(d, home) for d in deeds])
     mark = make_mark(folder)
     started = time.monotonic()
@@ -148,13 +152,27 @@ def test_connection_to_the_outside_is_counted(deed: str, aftermath: Aftermath) -
     (told,) = events
     assert told["to"] == "outside"
     assert told["n_refused"] >= max(1, len(told["destinations"]))
-    named = "where to is not known" not in FATES[deed].reason
-    assert bool(told["destinations"]) == named
+    unknown = deed == "connects_and_hangs" or "where to is not known" in FATES[deed].reason
+    assert bool(told["destinations"]) != unknown
+
+
+@pytest.mark.parametrize("deed", ["connects_and_hangs", "ignores_sigterm"])
+def test_trial_that_was_killed_says_what_nobody_saw(deed: str, aftermath: Aftermath) -> None:
+    """The kernel still counts connections for it; its files were not looked at."""
+    reason = aftermath.run.record(deed).reason
+    assert reason.endswith("; what it did to its files was not seen")
+    assert "whether it tried" not in reason
+
+
+@pytest.mark.parametrize("deed", ["daemonises", "closes_descriptors"])
+def test_trial_that_ended_itself_says_what_nobody_saw(deed: str, aftermath: Aftermath) -> None:
+    """Its network went with it, so neither is known."""
+    assert "; whether it tried to reach the outside, and what" in aftermath.run.record(deed).reason
 
 
 def test_connection_that_was_not_tried_is_not_counted(aftermath: Aftermath) -> None:
     """The other deeds have no such event."""
-    innocent = [*LEFT_BEHIND, *(deed for deed in FATES if deed not in OUTSIDE)]
+    innocent = [deed for deed in FATES if deed not in OUTSIDE]
     kinds = {deed: {event.kind for event in aftermath.run.ledger(deed)} for deed in innocent}
     assert [deed for deed in innocent if "http" in kinds[deed]] == []
 
@@ -163,7 +181,6 @@ def test_connection_that_was_not_tried_is_not_counted(aftermath: Aftermath) -> N
 def test_trial_does_not_wait_for_what_it_left_behind(deed: str, aftermath: Aftermath) -> None:
     """A daemon, or a grandchild that holds the pipes, lingers for a minute; the trial does not."""
     record = aftermath.run.record(deed)
-    assert record.status == "passed"
     assert record.duration_s is not None
     assert record.duration_s < 30
     assert aftermath.duration_s < 60
@@ -216,15 +233,80 @@ def test_module_that_connects_at_import_cannot(
     assert not (tmp_path / "runs").exists()
 
 
+def test_module_that_tries_to_connect_at_import_fails_its_trials(
+    tmp_path: Path, write_suite: Callable[..., Path]
+) -> None:
+    """Swallowing the error does not help; each trial names the destination."""
+    answer = {"reply": {"equals": "hi"}}
+    told = [{"id": name, "input": "hi", "model": [], "expect": answer} for name in ("a", "b")]
+    suite = write_suite(tmp_path / "suite", "tries_at_import:agent", told)
+    run = ek.run_suite(suite, out=tmp_path / "runs")
+    assert {(record.status, record.reason_code, record.reason) for record in run.records} == {
+        (
+            "failed",
+            "outside_connection",
+            "1 connection to the outside was refused (169.254.169.254:80) while the agent was "
+            "imported",
+        )
+    }
+    (event,) = (event.data for event in run.ledger("a") if event.kind == "http")
+    assert event == {
+        "to": "outside",
+        "at": "import",
+        "n_refused": 1,
+        "destinations": ["169.254.169.254:80"],
+    }
+
+
+LEAVES: Mapping[str, str] = {
+    "child": "1 process was left behind and ended (sleep 61)",
+    "child_of_thread": "1 process was left behind and ended (sleep 61)",
+    "two": "2 processes were left behind and ended (sleep 61; sleep 61)",
+    "fork": "1 process was left behind and ended (a fork of the agent's process)",
+}
+LEAVES_NOTHING = ("ends_soon", "waits", "zombie", "spawns", "daemonic", "executor")
+
+
+@pytest.fixture(scope="module")
+def leaving(tmp_path_factory: pytest.TempPathFactory, write_suite: Callable[..., Path]) -> ek.Run:
+    """Run what leaves something behind, and what only seems to."""
+    folder = tmp_path_factory.mktemp("leaving")
+    told = [
+        {"id": deed, "input": deed, "model": [], "expect": {"reply": {"equals": "done"}}}
+        for deed in (*LEAVES, *LEAVES_NOTHING)
+    ]
+    suite = write_suite(folder / "suite", "leaves_behind:agent", told)
+    return ek.run_suite(suite, out=folder / "runs")
+
+
+@pytest.mark.parametrize("deed", LEAVES)
+def test_process_that_is_left_behind_fails_the_trial(deed: str, leaving: ek.Run) -> None:
+    """It is ended and named, although the agent answered well."""
+    record = leaving.record(deed)
+    assert (record.status, record.reason_code) == ("failed", "left_process")
+    assert record.reason.startswith(LEAVES[deed])
+    assert {grade.grader: grade.passed for grade in record.grades}["answer"]
+    assert leaving.trace(deed, 0).reply == "done"
+
+
+@pytest.mark.parametrize("deed", LEAVES_NOTHING)
+def test_process_that_python_ends_is_not_left_behind(deed: str, leaving: ek.Run) -> None:
+    """Nor is one that has ended, or does within a moment."""
+    record = leaving.record(deed)
+    assert (record.status, record.reason) == ("passed", "")
+
+
 WITHOUT_NAMESPACES = """\
-for kind in user net mnt; do echo 0 > /proc/sys/user/max_${kind}_namespaces || exit 99; done
+for kind in $0; do echo 0 > /proc/sys/user/max_${kind}_namespaces || exit 99; done
 exec "$@"
 """
 
 
-def without_namespaces(*command: str, tmp: Path) -> subprocess.CompletedProcess[str]:
+def without_namespaces(
+    *command: str, tmp: Path, kinds: str = "user net mnt"
+) -> subprocess.CompletedProcess[str]:
     """Run a command as on a machine that lets nobody make namespaces."""
-    wrapped = ["unshare", "-Ur", "sh", "-c", WITHOUT_NAMESPACES, "sh", *command]
+    wrapped = ["unshare", "-Ur", "sh", "-c", WITHOUT_NAMESPACES, kinds, *command]
     env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(tmp)}
     try:
         done = subprocess.run(wrapped, env=env, cwd=tmp, capture_output=True, text=True, timeout=60)
@@ -263,16 +345,26 @@ def test_machine_without_namespaces_refuses_and_says_how_to_allow_them(
     assert not (tmp_path / "runs").exists()
 
 
+def test_switch_that_forbids_is_named(greeting: Path, tmp_path: Path) -> None:
+    """What to turn is said of the very switch, although the server has others of its own."""
+    command = (sys.executable, "-m", "evalkit.cli", "run", str(greeting))
+    (tmp_path / "tmp").mkdir()
+    done = without_namespaces(*command, tmp=tmp_path / "tmp", kinds="net")
+    assert done.returncode == 2
+    assert "Allow it (sudo sysctl -w user.max_net_namespaces=15000" in done.stderr
+
+
 @pytest.mark.parametrize("barrier", ["python", "none"])
 def test_weaker_barrier_is_asked_for_and_stamped(
     barrier: str, greeting: Path, tmp_path: Path
 ) -> None:
     """With a weaker barrier the machine runs trials; the manifest says so, and no folder stays."""
     done = evalkit_run(greeting, "--network-barrier", barrier, "-s", "leaves_daemon", tmp=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     (folder,) = (tmp_path / "runs").iterdir()
     run = ek.load_run(folder)
-    assert (run.status, run.manifest.barrier) == ("passed", barrier)
+    assert run.manifest.barrier == barrier
+    assert run.record("leaves_daemon").reason_code == "left_process"
     assert list((tmp_path / "tmp").iterdir()) == []
 
 

@@ -159,8 +159,11 @@ def test_scripted_suite_runs_in_the_contract_lane(tmp_path: Path) -> None:
     assert done.record("a").status == "passed"
 
 
-def test_clock_of_another_program_is_not_claimed(tmp_path: Path) -> None:
-    """A program sees the real time; a scenario that sets the clock is not measured with it."""
+def test_clock_of_another_program_is_not_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that sees the real time is not measured with a scenario that sets the clock."""
+    monkeypatch.setattr("evalkit.sandbox.faketime.find_faketime", lambda: "")
     (tmp_path / "echo.py").write_text(
         "import json, sys\n"
         "for line in sys.stdin:\n"
@@ -175,7 +178,7 @@ def test_clock_of_another_program_is_not_claimed(tmp_path: Path) -> None:
     )
     done = ek.run_suite(path, out=tmp_path / "runs")
     assert done.record("now").status == "passed", done.record("now").reason
-    assert done.record("then").reason_code == "not_built"
+    assert done.record("then").reason_code == "real_clock"
     assert "another program" in done.record("then").reason
 
 

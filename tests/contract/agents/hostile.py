@@ -82,6 +82,13 @@ def fills_shared_memory() -> None:
         Path(f"/dev/shm/big-{number}").write_bytes(b"x" * 4 * _MEGABYTE)
 
 
+def connects_and_hangs() -> None:
+    """Try the metadata service, and never come back."""
+    with suppress(OSError):
+        socket.create_connection((METADATA, 80), timeout=5)
+    time.sleep(LINGER_S)
+
+
 def ignores_sigterm() -> None:
     """Hang, deaf to every polite signal."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
@@ -232,6 +239,7 @@ DEEDS: Final[dict[str, Callable[[], str | None]]] = {
         fills_shared_memory,
         ignores_sigterm,
         hangs_in_thread_and_child,
+        connects_and_hangs,
         writes_to_descriptors,
         closes_descriptors,
         connects_from_python,
