@@ -5,7 +5,9 @@ A map of the package, top down:
 ================  ============================================================
 ``run``           suite x agent x trials -> graded run; grading again
 ``drafting``      a recorded trial -> a scenario
+``baselines``     several runs, sealed, for a gate to compare with
 ``diffing``       where two trials differ
+``gating``        is it good enough, is it worse than the baseline? verdict + reasons
 ``reporting``     notebooks -> self-contained HTML
 ``importers``     other tools' traces -> a run
 ``results``       a run's directory and its DataFrames
@@ -31,6 +33,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evalkit import agents, diffing, drafting, errors, graders, stats
+    from evalkit.baselines import Baseline, load_baseline, pin_baseline
+    from evalkit.gating import Verdict, gate
     from evalkit.grade import Grade
     from evalkit.graders import Trial, grader
     from evalkit.importers import import_run
@@ -38,11 +42,19 @@ if TYPE_CHECKING:
     from evalkit.reporting import render_report
     from evalkit.results import Run, Runs, load_run, load_runs
     from evalkit.run import grade_run, load_suite, resume_run, run_suite
-    from evalkit.stats import flakiness, pass_at_k, pass_hat_k, pass_rates
+    from evalkit.stats import (
+        compare,
+        compare_scenarios,
+        flakiness,
+        pass_at_k,
+        pass_hat_k,
+        pass_rates,
+    )
     from evalkit.suite import Scenario, Suite
     from evalkit.trace import ModelCall, Span, ToolCall, Trace, Turn, Usage
 
 __all__ = [
+    "Baseline",
     "Grade",
     "ModelCall",
     "Run",
@@ -55,21 +67,27 @@ __all__ = [
     "Trial",
     "Turn",
     "Usage",
+    "Verdict",
     "agents",
+    "compare",
+    "compare_scenarios",
     "diffing",
     "drafting",
     "errors",
     "flakiness",
+    "gate",
     "grade_run",
     "grader",
     "graders",
     "import_run",
+    "load_baseline",
     "load_run",
     "load_runs",
     "load_suite",
     "pass_at_k",
     "pass_hat_k",
     "pass_rates",
+    "pin_baseline",
     "render_report",
     "resume_run",
     "run_suite",
@@ -85,6 +103,9 @@ _HOME = {
     "render_report": "reporting",
     **dict.fromkeys(("Run", "Runs", "load_run", "load_runs"), "results"),
     **dict.fromkeys(("grade_run", "load_suite", "resume_run", "run_suite"), "run"),
+    **dict.fromkeys(("Baseline", "load_baseline", "pin_baseline"), "baselines"),
+    **dict.fromkeys(("Verdict", "gate"), "gating"),
+    **dict.fromkeys(("compare", "compare_scenarios"), "stats"),
     **dict.fromkeys(("flakiness", "pass_at_k", "pass_hat_k", "pass_rates"), "stats"),
     **dict.fromkeys(("Scenario", "Suite"), "suite"),
     "tool": "observing",

@@ -37,13 +37,18 @@ REASON_CODES: Final[Mapping[str, str]] = {
     "ambiguous_script": "two scripts answer one model call",
     "bad_request": "the agent sent its model what no provider would understand",
     "outside_connection": "the agent tried to reach the outside",
+    "left_process": "the agent left a process behind that went on after it",
+    "not_deterministic": "two trials under the same conditions did not do the same",
     # incomplete: somebody else's
     "not_built": "the scenario needs a part that this version does not have",
+    "real_clock": "the scenario sets the clock, and the agent's program would see the real time",
+    "not_repeatable": "two trials of a program whose randomness is not seeded did not do the same",
     "not_graded": "no grader has looked at the trial",
     "grader_raised": "a grader raised",
     "grader_incomplete": "a grader could not measure",
     "tools_not_observed": "nobody saw the agent's tool calls",
     "gateway_failed": "the scripted model itself failed",
+    "spans_unreadable": "the agent sent spans that cannot be read without a missing package",
     "worker_lost": "the process of the trial could not be started, or was lost",
     "agent_unavailable": "the agent could not be built in the trial's process",
     "ledger_broken": "the trial's ledger is missing or broken",
@@ -56,7 +61,14 @@ REASON_CODES: Final[Mapping[str, str]] = {
 
 
 STAGE_CODES: Final = frozenset(
-    {"unscripted_call", "left_over_steps", "ambiguous_script", "bad_request", "outside_connection"}
+    {
+        "unscripted_call",
+        "left_over_steps",
+        "ambiguous_script",
+        "bad_request",
+        "outside_connection",
+        "left_process",
+    }
 )
 """Faults of an agent against its surroundings; the trial itself may have run to its end."""
 

@@ -20,9 +20,12 @@ from evalkit.terminal import printable
 def check(suites: tuple[Path, ...], *, as_json: bool) -> int:
     """Check SUITES (files or folders) whole; list every problem with its line.
 
+    Names of tools and arguments are checked where the agent says which it has.
+
     Exits with 0 if there is none, else with 3.
     """
     from evalkit.run import load_suite
+    from evalkit.run.declaring import find_tool_problems
 
     problems: list[Problem] = []
     found = []
@@ -32,7 +35,9 @@ def check(suites: tuple[Path, ...], *, as_json: bool) -> int:
         except SuiteError as error:
             problems += error.problems
         else:
-            found.append({"path": str(path), "scenarios": len(suite), "hash": suite.hash})
+            problems += (unknown := find_tool_problems(suite))
+            if not unknown:
+                found.append({"path": str(path), "scenarios": len(suite), "hash": suite.hash})
     if as_json:
         told = {"suites": found, "problems": [problem._asdict() for problem in problems]}
         click.echo(json.dumps(told, indent=2))

@@ -31,9 +31,12 @@ class Orders:
         Its scenarios say what happens.
     manifest
         Lane, seed and barrier.
+    faketime
+        Path of libfaketime, where the agent needs it for the scenario's clock.
     """
 
-    def __init__(self, suite: Suite, manifest: Manifest) -> None:
+    def __init__(self, suite: Suite, manifest: Manifest, *, faketime: str = "") -> None:
+        self._faketime = faketime
         self._suite = suite
         self._scenarios = {scenario.id: scenario for scenario in suite}
         self._manifest = manifest
@@ -84,13 +87,15 @@ class Orders:
         clock = scenario.clock
         room = Room(
             barrier=self._barrier,
-            env={**self._env, **scenario.env},
+            env=None,  # the server was started with it
+            more_env=dict(scenario.env),
             clock=DEFAULT_TIME if clock is None else clock.at,
             frozen=clock is not None and clock.frozen,
             seed=(self._manifest.seed, scenario.id, _FIRST_PROCESS),
             files=self._files(scenario),
             certificate=self._certificate,
             keep=self._keep,
+            faketime=self._faketime,
             spare=os.path.join(tempfile.gettempdir(), f"evalkit-{os.urandom(6).hex()}"),  # noqa: PTH118
         )
         return Staging(

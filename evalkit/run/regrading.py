@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,6 +23,8 @@ from evalkit.results import (
     load_run,
     trial_record,
 )
+from evalkit.run.agreeing import Copies
+from evalkit.run.hiding import without_values
 from evalkit.run.loading import PathLike, load_suite
 from evalkit.run.planning import GraderName, grader_names, new_manifest, planned
 from evalkit.run.viewing import TrialViewer
@@ -145,6 +148,8 @@ def _manifest(
         agent_hash=old.agent_hash,
         seed=old.seed,
         isolation=old.isolation,
+        barrier=old.barrier,
+        clock=old.clock,
         source=old.source,
         models=old.models,
         parent=run.id,
@@ -161,6 +166,7 @@ class _Regrader:
         self._pairing = pairing
         self._more = more
         self._old = {(record.scenario, record.trial): record for record in run.records}
+        self._copies = Copies(run.manifest)
 
     def record(self, scenario_id: str, trial: int) -> TrialRecord:
         """Grade one trial; what cannot be graded is incomplete, with the reason."""
@@ -180,17 +186,20 @@ class _Regrader:
 
     def _graded(self, old: TrialRecord, scenario: Scenario, events: Sequence[Event]) -> TrialRecord:
         trial = self._viewer.view(events, scenario, trial=old.trial)
-        return trial_record(
+        tell = partial(
+            trial_record,
             old.scenario,
             old.trial,
             trial.trace,
-            ending=_checkable(ending_of(events), scenario),
             grades=self._grades(old, trial),
             seed=old.seed,
             digest=digest(events),
             tags=tuple(dict.fromkeys((*old.tags, *scenario.tags))),
             cluster=scenario.cluster or "",
         )
+        record = tell(ending=_checkable(ending_of(events), scenario))
+        fault = self._copies.fault_of(record, events)
+        return without_values(record if fault is None else tell(ending=fault), scenario)
 
     def _grades(self, old: TrialRecord, trial: Trial) -> tuple[Grade, ...]:
         """Grade anew, and keep what no grader of ours had said."""

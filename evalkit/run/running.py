@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from evalkit.agents import AgentRef
+from evalkit.agents.declared import declared_tools
 from evalkit.errors import LedgerError, TraceError, UsageError
 from evalkit.grade import Ending, Grade
 from evalkit.graders import grade_trial
@@ -31,6 +32,10 @@ from evalkit.results import (
     read_manifest,
     trial_record,
 )
+from evalkit.run.agreeing import Copies
+from evalkit.run.declaring import check_tools
+from evalkit.run.feasible import check_same_clock, clock_of, find_hindrance
+from evalkit.run.hiding import without_values
 from evalkit.run.loading import PathLike, load_suite
 from evalkit.run.orders import Orders
 from evalkit.run.planning import GraderName, default_lane, grader_names, new_manifest, planned
@@ -45,7 +50,6 @@ from evalkit.trial import (
     ProcessTrials,
     TrialOrder,
     run_here,
-    unbuilt_parts,
 )
 
 Isolation: TypeAlias = Literal["process", "none"]
@@ -137,6 +141,7 @@ def run_suite(  # noqa: PLR0913 - each is one thing that a user says about a run
         seed=seed,
         isolation=isolation,
         barrier=network_barrier if lane == "contract" else "",
+        clock=clock_of(reference, lane=lane).name,
         more_graders=grader_names(graders),
     )
     runner = _Runner(suite, manifest, reference, n_parallel=n_parallel, progress=progress)
@@ -230,18 +235,19 @@ class _Runner:
         n_parallel: int | None,
         progress: bool | None,
     ) -> None:
-        self._name = suite.name
+        self._suite = suite
         self._scenarios = {scenario.id: scenario for scenario in suite}
-        self._unbuilt = {
-            planned.id: unbuilt_parts(
-                self._scenarios[planned.id], lane=manifest.lane, is_program=reference.is_program
-            )
+        clock = clock_of(reference, lane=manifest.lane)
+        check_same_clock(manifest, clock)
+        self._hindrances = {
+            planned.id: find_hindrance(self._scenarios[planned.id], lane=manifest.lane, clock=clock)
             for planned in manifest.plan
         }
         self._manifest = manifest
         self._reference = reference
         self._viewer = TrialViewer(suite, manifest)
-        self._desk = Orders(suite, manifest)
+        self._copies = Copies(manifest)
+        self._desk = Orders(suite, manifest, faketime=clock.library)
         self._n_parallel = n_parallel or os.cpu_count() or 1
         self._progress = sys.stderr.isatty() if progress is None else progress
 
@@ -253,13 +259,15 @@ class _Runner:
         with self._trials(agent) as run_trials:
             writer = open_writer()
             with _resumable(writer), self._bar(writer) as advance:
+                if writer.done:
+                    self._copies.take_up(writer.folder)
                 orders = [self._desk.order(*key) for key in writer.missing]
                 # First trials of all scenarios come first: an interrupted run has seen them all.
                 orders.sort(key=lambda order: order.trial)
-                able = [order for order in orders if not self._unbuilt[order.scenario]]
+                able = [order for order in orders if not self._hindrances[order.scenario]]
                 for order in orders:
-                    if self._unbuilt[order.scenario]:
-                        self._skip(order, writer)
+                    if hindrance := self._hindrances[order.scenario]:
+                        self._skip(order, hindrance, writer)
                         advance()
                 for finished in run_trials(able, ledger_path=_ledger_path(writer)):
                     writer.add(self._record(finished))
@@ -269,23 +277,24 @@ class _Runner:
     @contextmanager
     def _trials(self, agent: Any) -> Iterator[RunTrials]:
         """Load the agent, and give what runs its trials."""
-        if all(self._unbuilt.values()):
+        if all(self._hindrances.values()):
             yield lambda orders, *, ledger_path: iter(())  # noqa: ARG005 - nothing is run
         elif self._manifest.isolation == "none":
             in_memory = agent is not None and not isinstance(agent, str)
-            yield partial(run_here, agent=agent if in_memory else self._reference.load())
+            loaded = agent if in_memory else self._reference.load()
+            check_tools(self._suite, declared_tools(loaded))
+            yield partial(run_here, agent=loaded)
         else:
             surroundings = self._desk.surroundings
             trials = ProcessTrials(
                 self._reference, n_parallel=self._n_parallel, surroundings=surroundings
             )
             with trials:
+                check_tools(self._suite, trials.declared_tools())
                 yield trials.run
 
-    def _skip(self, order: TrialOrder, writer: RunWriter) -> None:
-        """Record a trial that this version cannot run; it must not measure something else."""
-        parts = ", ".join(self._unbuilt[order.scenario])
-        ending = Ending("incomplete", "not_built", f"this version cannot run {parts} yet")
+    def _skip(self, order: TrialOrder, ending: Ending, writer: RunWriter) -> None:
+        """Record a trial that cannot be run here; it must not measure something else."""
         unseen = Trace(tools_observed=False)
         events = ledger_of(
             unseen, scenario=order.scenario, trial=order.trial, lane=order.lane, ending=ending
@@ -308,10 +317,14 @@ class _Runner:
         order, ending = finished.order, finished.ending
         scenario = self._scenarios[order.scenario]
         trial = self._viewer.view(finished.events, scenario, trial=order.trial, ending=ending)
-        ran = ending.reason_code != "not_built"
-        grades = grade_trial(trial, more=self._manifest.more_graders) if ran else ()
-        seen = digest(finished.events)
-        return self._told(order, trial.trace, ending=ending, grades=grades, digest=seen)
+        is_skipped = self._hindrances[order.scenario] is not None
+        grades = () if is_skipped else grade_trial(trial, more=self._manifest.more_graders)
+        tell = partial(
+            self._told, order, trial.trace, grades=grades, digest=digest(finished.events)
+        )
+        record = tell(ending=ending)
+        fault = self._copies.fault_of(record, finished.events)
+        return record if fault is None else tell(ending=fault)
 
     def _told(
         self,
@@ -323,7 +336,7 @@ class _Runner:
         digest: str = "",
     ) -> TrialRecord:
         scenario = self._scenarios[order.scenario]
-        return trial_record(
+        record = trial_record(
             order.scenario,
             order.trial,
             trace,
@@ -334,6 +347,7 @@ class _Runner:
             tags=tuple(scenario.tags),
             cluster=scenario.cluster or "",
         )
+        return without_values(record, scenario)
 
     @contextmanager
     def _bar(self, writer: RunWriter) -> Iterator[Callable[[], object]]:
@@ -342,7 +356,7 @@ class _Runner:
         with tqdm(
             total=writer.manifest.n_planned,
             initial=len(writer.done),
-            desc=self._name,
+            desc=self._suite.name,
             unit="trial",
             disable=not self._progress,
             leave=False,

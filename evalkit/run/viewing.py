@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from evalkit.grade import STAGE_CODES, Ending
 from evalkit.graders import Trial
@@ -14,6 +15,9 @@ from evalkit.results import Manifest
 from evalkit.suite import Scenario, Suite
 from evalkit.trace import Trace
 from evalkit.trial import files_of
+
+_RAISED: Final = frozenset({"agent_raised", "agent_exited", "bad_reply"})
+"""Endings whose reason quotes what an agent said in its fault."""
 
 
 class TrialViewer:
@@ -29,7 +33,11 @@ class TrialViewer:
 
     def __init__(self, suite: Suite, manifest: Manifest) -> None:
         self._manifest = manifest
-        self._fixtures = _fixture_hashes(suite)
+        fixtures = _fixture_bytes(suite)
+        self._fixtures = {path: hashlib.sha256(data).hexdigest() for path, data in fixtures.items()}
+        self._fixture_texts = {
+            path: data.decode("utf-8", "ignore") for path, data in fixtures.items()
+        }
 
     def view(
         self,
@@ -73,7 +81,12 @@ class TrialViewer:
         """Give the state of the world after the trial, as far as anybody looked."""
         outcome: dict[str, JSON] = {}
         if self._manifest.lane == "contract":
-            outcome = {**files_of(events), "fixtures": self._fixtures}
+            fixtures = {"fixtures": self._fixtures, "fixture_texts": self._fixture_texts}
+            outcome = {**files_of(events), **fixtures}
+        if counted := _counted(events):
+            outcome["counted_prompts"] = counted
+        if sinks := _sinks(events):
+            outcome["sinks"] = sinks
         gap = _log_gap(events, isolation=self._manifest.isolation)
         return {**outcome, "log_gap": gap} if gap else outcome
 
@@ -87,12 +100,39 @@ def _log_gap(events: Sequence[Event], *, isolation: str) -> str:
     return ""
 
 
-def _fixture_hashes(suite: Suite) -> dict[str, str]:
-    """Hash the fixture files of a suite, by their path in its folder."""
+def _counted(events: Sequence[Event]) -> list[JSON]:
+    """Give what was sent only to have its tokens counted, with the turn: it left all the same."""
+    found: list[JSON] = []
+    turn = -1
+    for event in events:
+        turn += event.kind == "turn"
+        if event.kind == "http" and event.data.get("to") == "model":
+            found.append({"turn": max(turn, 0), "body": event.data.get("body")})
+    return found
+
+
+def _sinks(events: Sequence[Event]) -> dict[str, list[JSON]]:
+    """Give what came out where no trace tells it, by sink (see :mod:`evalkit.graders.sinks`)."""
+    found: dict[str, list[JSON]] = {}
+    for event in events:
+        told = dict(event.data)
+        if event.kind == "http" and told.get("to") != "model":
+            found.setdefault("http", []).append(told)
+        elif event.kind == "database":
+            found.setdefault("database", []).append(told)
+        elif event.kind == "state" and "state" in told:
+            found.setdefault("state", []).append(told["state"])
+        elif event.kind == "trial_end" and told.get("reason_code") in _RAISED:
+            found.setdefault("error", []).append(told["reason"])
+    return found
+
+
+def _fixture_bytes(suite: Suite) -> dict[str, bytes]:
+    """Read the fixture files of a suite, by their path in its folder."""
     folder = suite.path.parent if suite.path is not None else Path.cwd()
     given = (scenario.fixtures for scenario in suite if scenario.fixtures is not None)
     paths = {path for fixtures in given for path in fixtures.files.values()}
-    return {path: hashlib.sha256((folder / path).read_bytes()).hexdigest() for path in paths}
+    return {path: (folder / path).read_bytes() for path in paths}
 
 
 def _ran_to_its_end(ending: Ending, trace: Trace) -> bool:

@@ -69,7 +69,18 @@ def raise_barrier(*, mounts: bool) -> int:
         leak = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     if leak:
         raise SandboxError(no_barrier(leak))
-    return namespaces.refused_so_far()
+    _Seen.n_preflight = namespaces.refused_so_far()
+    return _Seen.n_preflight
+
+
+def refused_of(pid: int) -> int | None:
+    """Count what a trial tried to reach, from outside of it; ``None`` if nobody can tell."""
+    if _Seen.n_preflight is None:
+        return None
+    try:
+        return namespaces.refused_so_far(str(pid)) - _Seen.n_preflight
+    except (OSError, ValueError):
+        return None
 
 
 def no_barrier(problem: str) -> str:
@@ -82,9 +93,27 @@ def no_barrier(problem: str) -> str:
     )
 
 
+class _Seen:
+    """What this process has found out while it was still outside."""
+
+    advice: tuple[str, ...] | None = None
+    n_preflight: int | None = None
+    """How many refusals the preflight is to blame for; the same in every network."""
+
+
+def look_at_switches() -> None:
+    """Remember what forbids namespaces here; in one of its own a process sees other switches."""
+    _Seen.advice = _switches_off()
+
+
+def _switches_off() -> tuple[str, ...]:
+    """Give the advice for each switch that forbids namespaces."""
+    return tuple(advice for path, content, advice in _SWITCHES if _read(path) == content)
+
+
 def advice() -> str:
     """Say how to allow namespaces on this machine, as far as it shows what forbids them."""
-    found = [advice for path, content, advice in _SWITCHES if _read(path) == content]
+    found = list(_switches_off() if _Seen.advice is None else _Seen.advice)
     if any(Path(mark).exists() for mark in _CONTAINER_MARKS):
         found.append(_IN_CONTAINER)
     return "; ".join(found) or _ANYWHERE

@@ -114,6 +114,8 @@ class Ended(NamedTuple):
     """Exit code, minus the signal's number, or ``None`` when it was lost."""
     reason: str
     """Why it was lost: the harness's fault, never the agent's. Else empty."""
+    n_refused: int | None = None
+    """How often it tried to reach the outside, if it was killed and that could be seen."""
 
 
 class Readable(NamedTuple):

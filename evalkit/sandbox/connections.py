@@ -18,16 +18,32 @@ from typing import Any, Final, NamedTuple
 
 _LOCAL_NAMES: Final = frozenset({"", "localhost", "localhost.localdomain"})
 _MAX_DESTINATIONS: Final = 100
+_NAMED: Final = 5
 _INTERNET: Final = frozenset({socket.AF_INET, socket.AF_INET6})
 
 
 class Refused(NamedTuple):
-    """Attempts of a trial to reach the outside."""
+    """Attempts of a trial to reach the outside.
+
+    Examples
+    --------
+    >>> str(Refused(1, ("192.0.2.1:80",)))
+    '1 connection to the outside was refused (192.0.2.1:80)'
+    """
 
     n: int
     """How many; more than there are destinations, because a lookup can take several."""
     destinations: tuple[str, ...]
     """``host:port`` as Python named it, in order of appearance; others are only counted."""
+
+    def __str__(self) -> str:
+        named = ", ".join(self.destinations[:_NAMED]) or "where to is not known"
+        what = "connection to the outside was" if self.n == 1 else "connections to the outside were"
+        return f"{self.n} {what} refused ({named})"
+
+
+NOBODY: Final = Refused(0, ())
+"""Nothing was tried."""
 
 
 class Connections:
@@ -47,6 +63,11 @@ class Connections:
     def watch(self) -> None:
         """Begin; nothing can remove the hook from this process again."""
         sys.addaudithook(self._hear)
+
+    def forget(self) -> None:
+        """Begin anew: what was seen so far was somebody else's."""
+        self.n_refused = 0
+        self._seen.clear()
 
     @property
     def destinations(self) -> tuple[str, ...]:

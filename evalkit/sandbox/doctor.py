@@ -11,7 +11,6 @@ import os
 import platform
 import socket
 from collections.abc import Iterator
-from glob import glob
 from importlib import metadata
 from typing import Any, Final, Literal, NamedTuple
 
@@ -20,6 +19,7 @@ from evalkit.sandbox import kernel
 from evalkit.sandbox.barrier import advice
 from evalkit.sandbox.child import Ended, Received
 from evalkit.sandbox.environment import server_environment
+from evalkit.sandbox.faketime import plan_faking
 from evalkit.sandbox.pool import ForkServer
 
 State = Literal["good", "limited", "missing"]
@@ -30,13 +30,6 @@ _PACKAGES: Final = (
     "pydantic-ai-slim", "openai-agents",
 )  # fmt: skip
 _NEEDED: Final = frozenset({"time-machine", "trustme"})
-_FAKETIME: Final = (
-    "/usr/lib/*/faketime/libfaketimeMT.so.1",
-    "/usr/lib/faketime/libfaketimeMT.so.1",
-    "/usr/lib64/faketime/libfaketimeMT.so.1",
-    "/opt/homebrew/lib/faketime/libfaketimeMT.1.dylib",
-    "/usr/local/lib/faketime/libfaketimeMT.so.1",
-)
 
 
 class Finding(NamedTuple):
@@ -172,20 +165,11 @@ def _signals() -> Finding:
 
 
 def _faketime() -> Finding:
-    found = find_faketime()
-    if found:
-        return Finding("clock of other programs", "good", found)
-    return Finding(
-        "clock of other programs",
-        "limited",
-        "agents that are not Python see the real time",
-        "install libfaketime (Debian, Ubuntu: apt install faketime)",
-    )
-
-
-def find_faketime() -> str:
-    """Return the path of libfaketime; empty where it is not installed."""
-    return next((path for pattern in _FAKETIME for path in sorted(glob(pattern))), "")  # noqa: PTH207
+    library, problem, advice = plan_faking()
+    if library:
+        return Finding("clock of other programs", "good", library)
+    detail = f"agents that are other programs see the real time: {problem}"
+    return Finding("clock of other programs", "limited", detail, advice)
 
 
 def _packages() -> Iterator[Finding]:

@@ -36,6 +36,9 @@ _CONSTANT: Final = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PYTHON_DOTENV_DISABLED": "1",
     "AWS_EC2_METADATA_DISABLED": "true",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+    # Spans wait for the end of a turn, and what does not fit into the queue would be lost.
+    "OTEL_BSP_MAX_QUEUE_SIZE": "65536",
 }
 _KEYS: Final = (
     "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "GROQ_API_KEY",
@@ -44,6 +47,7 @@ _KEYS: Final = (
 # Some clients want the version in the URL and some add it themselves.
 _BARE_URLS: Final = (
     "ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE", "GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
 )  # fmt: skip
 _VERSIONED_URLS: Final = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _CERTIFICATE: Final = (
@@ -122,6 +126,11 @@ def adopt(environment: Mapping[str, str]) -> None:
     for name, value in _AT_START.items():
         if name not in environment and os.environ.get(name) == value:
             del os.environ[name]
+    assign(environment)
+
+
+def assign(environment: Mapping[str, str]) -> None:
+    """Set variables, and leave the others as they are."""
     for name, value in environment.items():
         if os.environ.get(name) != value:  # most are the server's already, and setting is dear
             os.environ[name] = value

@@ -29,6 +29,8 @@ _SHARED: Final = (_TMP, "/var/tmp", "/dev/shm", "/run", "/var/run")
 _OPEN_TO_ALL: Final = frozenset({_TMP, "/var/tmp", "/dev/shm"})
 # Programs that are links to programs of their own; no secrets lie there.
 _VERSION_MANAGERS: Final = frozenset({".asdf", ".mise", ".nvm", ".pyenv", ".rbenv", ".volta"})
+# Variables that trials get, with folders that other programs than this one load from.
+_PATHS: Final = ("NODE_PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 # A name server that no machine has, and one quick attempt: asking fails at once,
 # in every program the same, and the kernel counts it.
 _RESOLVER: Final = b"nameserver 192.0.2.53\noptions attempts:1 timeout:1\n"
@@ -126,6 +128,8 @@ def _needed() -> Iterator[str]:
     for entry in os.environ.get("PATH", "").split(os.pathsep):
         if Path(entry).is_absolute():
             yield _prefix(entry)
+    for name in _PATHS:
+        yield from filter(os.path.isabs, os.environ.get(name, "").split(os.pathsep))
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and Path(file).is_absolute():

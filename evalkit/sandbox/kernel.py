@@ -25,6 +25,7 @@ NO_SUID: Final = 0x2
 NO_DEVICES: Final = 0x4
 NO_PROGRAMS: Final = 0x8
 
+_COLLAPSE: Final = 25  # MADV_COLLAPSE, Linux 6.1
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _CAPABILITY_VERSION_3: Final = 0x2008_0522
 _LANDLOCK_CREATE_RULESET: Final = 444  # the same on every architecture
@@ -34,6 +35,8 @@ _LANDLOCK_SCOPES: Final = 0b11  # signals and abstract Unix sockets
 _LANDLOCK_ABI_WITH_SCOPES: Final = 6  # Linux 6.12
 
 _LIBC: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+if _LIBC is not None:  # looked up here, once, and not by every trial
+    _LIBC.prctl, _LIBC.capset  # noqa: B018
 
 
 def unshare(flags: int) -> None:
@@ -49,6 +52,12 @@ def mount(source: str, target: str, kind: str = "", *, flags: int = 0, options: 
     strings = [text.encode() if text else None for text in (source, target, kind, options)]
     *places, data = strings
     _check(_libc().mount(*places, ctypes.c_ulong(flags), data), target)
+
+
+def collapse(address: int, size: int) -> None:
+    """Put a stretch of this process's memory into large pages, now."""
+    status = _libc().madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), _COLLAPSE)
+    _check(status, "madvise")
 
 
 def renounce_privileges() -> None:

@@ -152,13 +152,19 @@ def _answer(family: int, address: str, expected: set[int]) -> str:
     return f"the kernel has a route to {address}"
 
 
-def refused_so_far() -> int:
-    """Return how often this network had no route for what somebody tried to send.
+def refused_so_far(process: str = "self") -> int:
+    """Return how often a process's network had no route for what somebody tried to send.
 
     Each attempt counts once, whoever made it: TCP and UDP connects, datagrams and
     DNS queries, from Python, C or another program.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the process is another one, and has ended.
     """
-    return _count_ipv4(_table("/proc/net/snmp")) + _count_ipv6(_table("/proc/net/snmp6"))
+    tables = f"/proc/{process}/net/snmp"
+    return _count_ipv4(_table(tables)) + _count_ipv6(_table(f"{tables}6"))
 
 
 def _count_ipv4(table: bytes) -> int:

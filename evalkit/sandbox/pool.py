@@ -25,7 +25,7 @@ from evalkit.sandbox.channel import Channel
 from evalkit.sandbox.child import Child, Ended, Event, Readable, Received
 from evalkit.sandbox.processes import kill_group
 from evalkit.sandbox.protocol import Lines, Message, Request, encode_message
-from evalkit.sandbox.starting import ServerProcess, unnamed_file
+from evalkit.sandbox.starting import ServerProcess, payload_file, unnamed_file
 
 Mode = Literal["auto", "fork", "spawn"]
 
@@ -207,7 +207,7 @@ class ForkServer:
         with ExitStack() as stack:
             output = stack.enter_context(unnamed_file())
             ours, theirs = map(stack.enter_context, socket.socketpair())
-            with theirs, unnamed_file(payload) as request:
+            with theirs, payload_file(payload) as request:
                 fds = [theirs.fileno(), output.fileno(), request.fileno()]
                 message = encode_message(op="start", token=token)
                 socket.send_fds(self._process.control, [message], fds)
@@ -291,7 +291,8 @@ class ForkServer:
         if message["event"] == "started":
             self._running[message["token"]][0].pid = message["pid"]
         else:
-            self._finish(message["token"], message["status"], reason=message["reason"])
+            how = {"reason": message["reason"], "n_refused": message["refused"]}
+            self._finish(message["token"], message["status"], **how)
 
     def _on_channel(self, token: int, mask: int) -> None:
         """Move bytes between a child and its caller."""
@@ -303,12 +304,14 @@ class ForkServer:
         if mask & selectors.EVENT_WRITE:
             channel.flush()
 
-    def _finish(self, token: int, status: int | None, *, reason: str) -> None:
+    def _finish(
+        self, token: int, status: int | None, *, reason: str, n_refused: int | None = None
+    ) -> None:
         """Report what a dead child left in its channel, then its end."""
         child, channel = self._running.pop(token)
         self._events += [Received(child, data) for data in channel.drain()]
         child.finish(status, output_limit=self._output_limit)
-        self._events.append(Ended(child, status, reason))
+        self._events.append(Ended(child, status, reason, n_refused))
 
     def _lose(self) -> None:
         """Report every unfinished child as lost, since the server is."""

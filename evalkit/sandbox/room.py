@@ -8,8 +8,9 @@ what all trials share. Gateway and agent are the caller's.
 It contains mistakes and mischief; it is no jail. What it does not hold: files outside
 homes and shared places, which a trial may read and write as the user may (run trials
 as an ordinary user, then device files are out of reach, too); signals to the user's
-processes before Linux 6.12, unless the server is secluded; the clock of programs that
-are not Python; and everything that a weaker barrier than ``namespace`` lets through.
+processes before Linux 6.12, unless the server is secluded; the clock of other programs,
+unless libfaketime gives it to them; and everything that a weaker barrier than
+``namespace`` lets through.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -29,8 +30,8 @@ from evalkit.sandbox import folders, identifiers, kernel, namespaces
 from evalkit.sandbox.barrier import Barrier
 from evalkit.sandbox.clock import DEFAULT_TIME, Clock
 from evalkit.sandbox.clock import load as load_clock
-from evalkit.sandbox.connections import Connections, Refused
-from evalkit.sandbox.environment import adopt, place_variables
+from evalkit.sandbox.connections import NOBODY, Connections, Refused
+from evalkit.sandbox.environment import adopt, assign, place_variables
 from evalkit.sandbox.folders import DISK_LIMIT, ROOM, Places, View, plan_view
 
 if sys.platform != "win32":
@@ -42,9 +43,12 @@ class Room:
     """What a trial's process shall be like."""
 
     barrier: Barrier = "namespace"
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] | None = field(default_factory=dict)
     """All variables but those of the folders; see
-    :func:`~evalkit.sandbox.environment.server_environment`."""
+    :func:`~evalkit.sandbox.environment.server_environment`. ``None`` for those that the
+    process has, where its server was started with no others."""
+    more_env: Mapping[str, str] = field(default_factory=dict)
+    """Variables besides those."""
     clock: datetime | None = DEFAULT_TIME
     """Where the clock starts; ``None`` for the real time."""
     frozen: bool = False
@@ -62,8 +66,14 @@ class Room:
     spare: str = ""
     """Path for the folders on a machine without mounts of one's own. The caller removes it
     when the trial has ended, by :func:`~evalkit.sandbox.folders.remove_folder`."""
+    faketime: str = ""
+    """Path of libfaketime, for a process that starts other programs; they see the clock then."""
     disk_limit: int = DISK_LIMIT
     """Bytes that its folders, and any one file that it writes, may hold."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Every trial unpacks one: by themselves dataclasses take several times as long.
+        return Room, tuple(getattr(self, one.name) for one in fields(self))
 
 
 class Entered:
@@ -81,9 +91,7 @@ class Entered:
         self.clock = clock
         """The clock, to be moved by replies and ``advance``; ``None`` for real time."""
         self._n_before = n_before
-        self._connections = Connections(refuse=room.barrier == "python")
-        if room.barrier != "none":
-            self._connections.watch()
+        self._connections = _watched_connections(room.barrier)
 
     def refused(self) -> Refused:
         """Return the attempts to reach the outside so far, of everything in the room."""
@@ -97,6 +105,18 @@ class Entered:
         if self.is_private:
             return text
         return text.replace(self.places.root.encode(), ROOM.encode())
+
+
+def _watched_connections(barrier: Barrier) -> Connections:
+    """Watch connections from now on; the server's hook is in its forks already."""
+    connections = _Shared.connections
+    if connections is not None:
+        connections.forget()
+        return connections
+    _Shared.connections = connections = Connections(refuse=barrier == "python")
+    if barrier != "none":
+        connections.watch()
+    return connections
 
 
 class _Place(NamedTuple):
@@ -127,7 +147,7 @@ def enter(room: Room) -> Entered:
     place = _find_place(room, view, has_mounts=has_mounts)
     _move_in(room, place.places)
     folders.put_files(held, place.places.work)
-    clock = _set_clock_and_ids(room)
+    clock = _set_clock_and_ids(room, place.places)
     _bind_hands(room)
     _Shared.is_entered = True
     return Entered(room, place, clock=clock, n_before=n_before)
@@ -168,13 +188,21 @@ def _move_in(room: Room, places: Places) -> None:
     certificate = room.certificate or _Shared.certificate
     if certificate:
         folders.write_certificate(places, certificate)
-    adopt({**room.env, **place_variables(places, has_certificate=bool(certificate))})
+    _set_variables(room, place_variables(places, has_certificate=bool(certificate)))
     os.chdir(places.work)
     os.umask(0o022)
     tempfile.tempdir = places.tmp
 
 
-def _set_clock_and_ids(room: Room) -> Clock | None:
+def _set_variables(room: Room, of_places: Mapping[str, str]) -> None:
+    """Make the environment the room's; most of it is the server's, and dear to look at again."""
+    if room.env is not None:
+        adopt({**room.env, **room.more_env, **of_places})
+    elif room.more_env or of_places != _Shared.variables:
+        assign({**room.more_env, **of_places})
+
+
+def _set_clock_and_ids(room: Room, places: Places) -> Clock | None:
     """Seed ids, then set the clock, and let SQLite follow both."""
     stream = identifiers.seed_identifiers(room.seed) if room.seed else None
     if room.clock is None:
@@ -183,6 +211,12 @@ def _set_clock_and_ids(room: Room) -> Clock | None:
 
     clock = Clock(room.clock, frozen=room.frozen)
     sqlite.follow(stream)
+    if room.faketime:
+        from evalkit.sandbox.faketime import ProgramTime
+
+        programs = ProgramTime(room.faketime, places.root)
+        clock.lead(programs)
+        os.environ.update(programs.variables)
     return clock
 
 
@@ -203,6 +237,9 @@ class _Shared:
 
     view: View | None = None
     certificate: bytes = b""
+    variables: Mapping[str, str] | None = None
+    """Those of the folders, which the server has set."""
+    connections: Connections | None = None
     is_entered: bool = False
     can_scope_signals: bool = kernel.can_scope_signals()
 
@@ -214,7 +251,9 @@ class Prepared:
     agent: Any
     """What the import returned."""
     notes: tuple[str, ...]
-    """What each trial will have to do itself, or what the import tried; a sentence each."""
+    """What each trial will have to do itself; a sentence each."""
+    refused: Refused = NOBODY
+    """What the import tried to reach, if this was not in a trial's own process."""
 
 
 def prepare(
@@ -252,28 +291,41 @@ def prepare(
 
     env = dict(os.environ)
     room = Room(barrier=barrier, env=env, keep=tuple(keep), certificate=certificate)
-    is_room = barrier == "namespace" and not _Shared.is_entered  # a spawned trial has entered
-    n_before, notes = _settle_server(room) if is_room else (0, ())
+    is_server = not _Shared.is_entered  # a spawned trial has entered
+    notes = _settle_server(room) if is_server and barrier == "namespace" else ()
     load_clock()
     sqlite.install()  # before a module takes `connect` for itself
-    agent = load()
+    given = dict(os.environ)
+    agent, refused = _load_watched(load, barrier) if is_server else (load(), NOBODY)
+    if is_server:
+        assign(given)  # what the import has added stays
     notes += warming.warm_sdks()
     _Shared.view = plan_view(room.keep)
     _Shared.certificate = certificate
-    if is_room and (n := namespaces.refused_so_far() - n_before):
-        notes += (f"{n} connections to the outside were refused while the agent was imported",)
-    return Prepared(agent, notes)
+    return Prepared(agent, notes, refused)
 
 
-def _settle_server(room: Room) -> tuple[int, tuple[str, ...]]:
-    """Put a server where its trials will be; return refusals until now, and what is weaker."""
+def _load_watched(load: Callable[[], object], barrier: Barrier) -> tuple[object, Refused]:
+    """Import the agent; return it, and what it tried to reach."""
+    connections = _watched_connections(barrier)
+    n_before = namespaces.refused_so_far() if barrier == "namespace" else 0
+    agent = load()
+    n_refused = connections.n_refused
+    if barrier == "namespace":
+        n_refused = namespaces.refused_so_far() - n_before
+    return agent, Refused(n_refused, connections.destinations)
+
+
+def _settle_server(room: Room) -> tuple[str, ...]:
+    """Put a server where its trials will be; return what is weaker than it should be."""
     view, here = plan_view(room.keep), Path.cwd()
-    n_before = barriers.raise_barrier(mounts=True)
+    barriers.raise_barrier(mounts=True)
     try:
         places, notes = folders.mount_room(view, limit=room.disk_limit, resolver=True)
     except OSError as error:
-        return n_before, (f"the user's files are not hidden: {error}",)
+        return (f"the user's files are not hidden: {error}",)
     _move_in(room, places)
+    _Shared.variables = place_variables(places, has_certificate=bool(room.certificate))
     with suppress(OSError):  # the working directory may be among what is hidden
         os.chdir(here)
-    return n_before, notes
+    return notes

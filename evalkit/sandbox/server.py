@@ -28,6 +28,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from evalkit.errors import EvalkitError
 from evalkit.sandbox import processes, worker
+from evalkit.sandbox.barrier import refused_of
+from evalkit.sandbox.memory import reserve_memory, settle_memory
 from evalkit.sandbox.protocol import Lines, Request, encode_message, read_whole
 from evalkit.sandbox.seclusion import seclude
 
@@ -108,6 +110,8 @@ def _forking(beginning: _Beginning, *, spawn: bool) -> Launch:
     """Import everything and return how a fork runs a trial; or become a spawning server."""
     request = beginning.request
     processes.die_with_parent(os.getppid())  # an import that hangs hears nothing else
+    if beginning.is_secluded and not spawn:
+        reserve_memory()
     try:
         enter = worker.resolve(request.enter) if request.enter else None
         loaded = worker.load(request)
@@ -120,6 +124,7 @@ def _forking(beginning: _Beginning, *, spawn: bool) -> Launch:
         _become_spawning(beginning, threads)
     os.close(beginning.request_fd)
     gc.collect()
+    settle_memory()
     gc.freeze()  # a collection in a child would otherwise copy every page
     beginning.report_ready("fork")
 
@@ -176,6 +181,7 @@ class Server:
         self._tokens: dict[int, int] = {}
         self._kept = processes.children()  # helpers that the imports started
         self._ends: list[bytes] = []
+        self._refused: dict[int, int | None] = {}
         self._hold_until = 0.0
         self._running = True
         self._caller = caller
@@ -267,6 +273,7 @@ class Server:
         """Kill a trial's process and group; what left the group follows when it is reaped."""
         for pid, owner in self._tokens.items():
             if owner == token:
+                self._refused[token] = refused_of(pid)  # the dead have no network
                 processes.kill_group(pid)
                 processes.kill(pid)  # it may not have a group of its own yet
 
@@ -284,7 +291,8 @@ class Server:
             return
         processes.kill_group(pid)  # Linux hands out process ids in turn: not used again yet
         self._hold_until = time.monotonic() + _HOLD_S
-        self._ends.append(_end(token, os.waitstatus_to_exitcode(status), ""))
+        refused = self._refused.pop(token, None)
+        self._ends.append(_end(token, os.waitstatus_to_exitcode(status), "", refused=refused))
 
     def _report(self) -> None:
         """Report ends, as soon as nothing of the ended trials is alive any more."""
@@ -323,6 +331,7 @@ class Server:
         os._exit(0)
 
 
-def _end(token: int, status: int | None, reason: str) -> bytes:
+def _end(token: int, status: int | None, reason: str, *, refused: int | None = None) -> bytes:
     """Return the report of one end."""
-    return encode_message(event="ended", token=token, status=status, reason=reason)
+    told = {"token": token, "status": status, "reason": reason, "refused": refused}
+    return encode_message(event="ended", **told)

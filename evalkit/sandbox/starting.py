@@ -142,6 +142,18 @@ def unnamed_file(content: bytes = b"") -> IO[bytes]:
     file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the caller closes it
     flags = fcntl.fcntl(file, fcntl.F_GETFL)
     fcntl.fcntl(file, fcntl.F_SETFL, flags | os.O_APPEND)
+    return _filled(file, content)
+
+
+def payload_file(content: bytes) -> IO[bytes]:
+    """Return an open file that holds a payload; in memory, where the system can do that."""
+    if not hasattr(os, "memfd_create"):
+        return unnamed_file(content)
+    return _filled(os.fdopen(os.memfd_create("evalkit-payload"), "wb", buffering=0), content)
+
+
+def _filled(file: IO[bytes], content: bytes) -> IO[bytes]:
+    """Write the whole of something into an unbuffered file."""
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) :]

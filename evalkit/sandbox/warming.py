@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Final
 
 from evalkit.sandbox.environment import DUMMY_KEY
+from evalkit.sandbox.untraced import untraced
 
 _TIMEOUT_S: Final = 5.0
 _CLIENT: Final = {"api_key": DUMMY_KEY, "max_retries": 0, "timeout": _TIMEOUT_S}
@@ -39,7 +40,7 @@ def warm_sdks() -> tuple[str, ...]:
     loaded = [name for name in _CALLS if name in sys.modules]
     if not loaded:
         return ()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), untraced():
         warnings.simplefilter("ignore")
         try:
             with _answering() as url:

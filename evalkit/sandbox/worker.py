@@ -24,6 +24,11 @@ Entry = Callable[[Any, bytes, socket.socket], object]
 Enter = Callable[[bytes], object]
 Load = Callable[[], tuple[Entry, Any]]
 
+# What `signal.signal` calls, without the enumerations around it: dear in a fresh fork.
+_set_handler: Callable[[int, Any], Any] = importlib.import_module("_signal").signal
+
+_DEFAULT = int(signal.SIG_DFL)
+
 ENTRY_RAISED = 70
 """Exit status of a process whose entry raised (``EX_SOFTWARE``)."""
 
@@ -67,8 +72,8 @@ def settle(server_pid: int, output_fd: int) -> None:
     adopt_orphans()
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+        _set_handler(number, _DEFAULT)
+    _set_handler(signal.SIGINT, signal.default_int_handler)
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (output_fd, 1), (output_fd, 2)):
         os.dup2(source, target)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from evalkit.trial.controller import FinishedTrial, ProcessTrials, Surroundings, run_here
     from evalkit.trial.files import files_of
     from evalkit.trial.order import Advance, Staging, TrialOrder, trial_seed
-    from evalkit.trial.readiness import LANES, unbuilt_checks, unbuilt_parts
+    from evalkit.trial.readiness import LANES, clock_parts, unbuilt_checks, unbuilt_parts
 
 __all__ = [
     "LANES",
@@ -23,6 +23,7 @@ __all__ = [
     "Staging",
     "Surroundings",
     "TrialOrder",
+    "clock_parts",
     "files_of",
     "run_here",
     "trial_seed",
@@ -34,7 +35,7 @@ _HOME = {
     **dict.fromkeys(("FinishedTrial", "ProcessTrials", "Surroundings", "run_here"), "controller"),
     "files_of": "files",
     **dict.fromkeys(("Advance", "Staging", "TrialOrder", "trial_seed"), "order"),
-    **dict.fromkeys(("LANES", "unbuilt_checks", "unbuilt_parts"), "readiness"),
+    **dict.fromkeys(("LANES", "clock_parts", "unbuilt_checks", "unbuilt_parts"), "readiness"),
 }
 """Module that each public name comes from."""
 

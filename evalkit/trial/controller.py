@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import pickle
 import random
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,13 +18,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, cast
 
 from evalkit.agents import AgentRef
-from evalkit.errors import LedgerError
+from evalkit.agents.declared import DeclaredTools
 from evalkit.grade import Ending
 from evalkit.ledger import (
     JSON,
     Event,
     EventKind,
-    LedgerFile,
     event_line,
     parse_event,
     parse_events,
@@ -33,8 +31,12 @@ from evalkit.ledger import (
 from evalkit.reading import ending_of
 from evalkit.sandbox.barrier import Barrier
 from evalkit.sandbox.child import Child, Ended, Output, Received
+from evalkit.sandbox.connections import Refused
 from evalkit.sandbox.folders import remove_folder
 from evalkit.sandbox.pool import ForkServer, Mode
+from evalkit.trial.asking import ask_for_tools
+from evalkit.trial.endings import how_it_ended, too_slow
+from evalkit.trial.filing import not_written, open_ledger, write_ledger
 from evalkit.trial.order import TrialOrder
 from evalkit.trial.outbox import ACKNOWLEDGE, ACKNOWLEDGED
 from evalkit.trial.worker import Preparation, conditions, converse
@@ -93,6 +95,10 @@ class ProcessTrials:
     def __exit__(self, *problem: Any) -> None:
         self._server.__exit__(*problem)
 
+    def declared_tools(self) -> DeclaredTools | None:
+        """Ask the agent which tools it says that it has; before any trial."""
+        return ask_for_tools(self._server)
+
     def run(
         self, orders: Iterable[TrialOrder], *, ledger_path: LedgerPath
     ) -> Iterator[FinishedTrial]:
@@ -115,14 +121,24 @@ class ProcessTrials:
         with ExitStack() as stack:
             stack.callback(_abandon, flights)
             while waiting or flights:
-                while waiting and len(flights) < self._n_parallel:
-                    order = waiting.popleft()
-                    flight = _Flight(order, ledger_path(order))
-                    flights[self._server.start(order.to_bytes())] = flight
+                self._fill(flights, waiting, ledger_path)
                 for finished in _progress(self._server, flights):
+                    if finished.ending.reason_code != "worker_lost":  # there may be no server
+                        self._fill(flights, waiting, ledger_path)  # runs while the caller grades
                     left = time.monotonic()
                     yield finished
                     _postpone(flights, time.monotonic() - left)
+
+    def _fill(
+        self, flights: dict[Child, _Flight], waiting: deque[TrialOrder], ledger_path: LedgerPath
+    ) -> None:
+        """Start as many trials as may be under way; one that told its end only takes its leave."""
+        n_leaving = sum(flight.has_told_end for flight in flights.values())
+        n_free = self._n_parallel + min(n_leaving, self._n_parallel) - len(flights)
+        for _ in range(min(n_free, len(waiting))):
+            order = waiting.popleft()
+            flight = _Flight(order, ledger_path(order))
+            flights[self._server.start(order.to_bytes())] = flight
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +152,8 @@ class Surroundings:
     """Folders that trials must see, wherever they lie."""
     certificate: bytes = b""
     """The one certificate to trust, as PEM text."""
+    rehearses: bool = True
+    """Whether trials follow, which a rehearsal makes cheaper."""
 
 
 def _server(agent: AgentRef, surroundings: Surroundings | None) -> ForkServer:
@@ -143,7 +161,8 @@ def _server(agent: AgentRef, surroundings: Surroundings | None) -> ForkServer:
     if surroundings is None:
         told, env, mode = Preparation(agent), None, "auto"
     else:
-        told = Preparation(agent, surroundings.barrier, surroundings.keep, surroundings.certificate)
+        around = surroundings
+        told = Preparation(agent, around.barrier, around.keep, around.certificate, around.rehearses)
         env = surroundings.env
         mode = "auto" if surroundings.barrier == "namespace" else "spawn"
     return ForkServer(
@@ -166,8 +185,8 @@ def _progress(server: ForkServer, flights: dict[Child, _Flight]) -> Iterator[Fin
             case Received(child, data):
                 for _ in range(flights[child].receive(data)):
                     child.send(ACKNOWLEDGED)
-            case Ended(child, status, reason):
-                yield flights.pop(child).finish(child, status, lost=reason)
+            case Ended(child):
+                yield flights.pop(child).finish(event)
     for child, flight in flights.items():
         if flight.time_left_s <= 0:
             flight.is_overdue = True
@@ -198,12 +217,17 @@ class _Flight:
         self._events: list[Event] = []
         self._told: Ending | None = None
         self._path = path
-        self._ledger = _open_ledger(path)
+        self._ledger = open_ledger(path)
 
     @property
     def time_left_s(self) -> float:
         """Seconds until the deadline; for ever once the trial was killed for it."""
         return math.inf if self.is_overdue else self.due - time.monotonic()
+
+    @property
+    def has_told_end(self) -> bool:
+        """Whether nothing but the end of its process is missing."""
+        return self._told is not None
 
     def receive(self, data: bytes) -> int:
         """Take in what the worker sent; whole lines go to the ledger at once.
@@ -244,20 +268,20 @@ class _Flight:
         try:
             self._ledger.append(lines)
         except OSError as error:
-            raise _not_written(self._path, error) from error
+            raise not_written(self._path, error) from error
 
     def _append(self, kind: EventKind, data: dict[str, JSON], **real: JSON) -> None:
         event = Event(len(self._events) + 1, kind, data, real=real)
         self._events.append(event)
         self._write(event_line(event))
 
-    def finish(self, child: Child, status: int | None, *, lost: str) -> FinishedTrial:
+    def finish(self, end: Ended) -> FinishedTrial:
         """Complete the ledger of a trial whose process has ended."""
         if self.order.staging is not None:
             remove_folder(self.order.staging.room.spare)
         try:
-            ending = replace(self._ending(status, lost), duration_s=self._duration_s)
-            self._write_end(child.read_output(_OUTPUT_LIMIT), ending)
+            ending = replace(self._ending(end), duration_s=self._duration_s)
+            self._write_end(end.child.read_output(_OUTPUT_LIMIT), ending)
         except BaseException:
             self.abandon()
             raise
@@ -277,15 +301,17 @@ class _Flight:
             return self._told.duration_s
         return None if self._begun is None else time.monotonic() - self._begun
 
-    def _ending(self, status: int | None, lost: str) -> Ending:
+    def _ending(self, end: Ended) -> Ending:
         """Say how the trial ended, and who is to blame."""
         told = self._told
         if self._broken:
             return Ending("incomplete", "ledger_broken", f"the worker's report: {self._broken}")
         if told is None:
-            return self._early_end(status, lost)
+            ending = self._early_end(end.exit_status, end.reason)
+            is_staged = self.order.staging is not None
+            return self._unseen(ending, end.n_refused) if is_staged else ending
         if (told.duration_s or 0.0) > self.order.deadline_s:
-            return _too_slow(self.order.deadline_s)
+            return too_slow(self.order.deadline_s)
         return told
 
     def _early_end(self, status: int | None, lost: str) -> Ending:
@@ -294,48 +320,33 @@ class _Flight:
             return Ending("incomplete", "worker_lost", f"the trial's process was lost: {lost}")
         if self._begun is None:
             late = f"had not begun the trial after {_STARTUP_S:g} s"
-            how = late if self.is_overdue else f"{_end(status)} before the trial began"
+            how = late if self.is_overdue else f"{how_it_ended(status)} before the trial began"
             return Ending("incomplete", "worker_lost", f"the trial's process {how}")
         if self.is_overdue:
-            return _too_slow(self.order.deadline_s)
+            return too_slow(self.order.deadline_s)
         code = "agent_killed" if status < 0 else "agent_exited"
-        return Ending("failed", code, f"the agent's process {_end(status)} in the trial's middle")
+        return Ending(
+            "failed", code, f"the agent's process {how_it_ended(status)} in the trial's middle"
+        )
+
+    def _unseen(self, ending: Ending, n_refused: int | None) -> Ending:
+        """Tell what is known of a trial that could not tell it itself, and what nobody saw."""
+        if ending.status != "failed":
+            return ending
+        reason, files = ending.reason, "what it did to its files was not seen"
+        if n_refused is None:
+            return replace(
+                ending, reason=f"{reason}; whether it tried to reach the outside, and {files}"
+            )
+        if n_refused:
+            told = {"to": "outside", "n_refused": n_refused, "destinations": []}
+            self._append("http", told)
+            reason = f"{Refused(n_refused, ())}; {reason}"
+        return replace(ending, reason=f"{reason}; {files}")
 
     def abandon(self) -> None:
         """Leave the ledger as it is: partial."""
         self._ledger.close(whole=False)
-
-
-def _open_ledger(path: Path) -> LedgerFile:
-    try:
-        return LedgerFile(path)
-    except OSError as error:
-        raise _not_written(path, error) from error
-
-
-def _not_written(path: Path, error: OSError) -> LedgerError:
-    return LedgerError(
-        f"{path}: cannot write the ledger ({error.strerror}); finished trials are safe; "
-        "when there is room again, go on with: evalkit run --resume"
-    )
-
-
-def _too_slow(deadline_s: float) -> Ending:
-    reason = (
-        f"the agent was not done after {deadline_s:g} s; "
-        "make it faster or give the scenario a longer `deadline`"
-    )
-    return Ending("failed", "deadline", reason)
-
-
-def _end(status: int) -> str:
-    """Say how a process ended."""
-    if status >= 0:
-        return f"ended with status {status}"
-    try:
-        return f"was ended by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"was ended by signal {-status}"
 
 
 def run_here(
@@ -364,18 +375,8 @@ def run_here(
             with conditions(order):
                 ending = converse(order, agent, emit=lines.append, interruptible=True)
             content = b"".join(lines)
-            _write_ledger(ledger_path(order), content)
+            write_ledger(ledger_path(order), content)
             # Read back, so that what is graded is what was written, whatever the agent keeps.
             yield FinishedTrial(order, parse_events(content), ending)
     finally:
         random.setstate(randomness)
-
-
-def _write_ledger(path: Path, content: bytes) -> None:
-    ledger = _open_ledger(path)
-    try:
-        ledger.append(content)
-    except OSError as error:
-        ledger.close(whole=False)
-        raise _not_written(path, error) from error
-    ledger.close()

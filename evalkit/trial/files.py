@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +19,20 @@ _MAX_TEXT: Final = 100_000
 
 def record_files(recorder: Recorder, folder: Path) -> None:
     """Write each file of a folder as an event, in the order of paths, and how many there are."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file() or path.is_symlink())
+    found = sorted(map(Path, _below(str(folder))))
     for path in found[:_MAX_FILES]:
         recorder.event("file", {"path": path.relative_to(folder).as_posix(), **_content(path)})
     recorder.event("state", {"files": {"n": len(found), "n_recorded": min(len(found), _MAX_FILES)}})
+
+
+def _below(folder: str) -> Iterator[str]:
+    """Find files and links; what cannot be read, or is neither, is passed over."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(entry.path)
+            elif entry.is_symlink() or entry.is_file():
+                yield entry.path
 
 
 def _content(path: Path) -> dict[str, JSON]:

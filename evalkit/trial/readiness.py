@@ -15,7 +15,7 @@ from evalkit.suite import AdvanceTurn, Expect, Forbid, Scenario, UserTurn
 LANES: Final = ("contract", "live", "quality", "imported")
 _RUN_LANES: Final = frozenset({"contract", "live"})
 
-_NOWHERE: Final = ("network", "canaries", "deliver", "reply_from", "faults")
+_NOWHERE: Final = ("network", "deliver", "reply_from", "faults")
 _SCENARIO_PARTS: Final = {
     # A budget guards lanes that cost something; the contract lane costs nothing.
     "contract": (*_NOWHERE, "fixtures.database", "fixtures.http"),
@@ -26,7 +26,7 @@ _EXPECT_PARTS: Final = ("database", "state", "http")
 _FORBID_PARTS: Final = ("http",)
 
 
-def unbuilt_parts(scenario: Scenario, *, lane: str, is_program: bool = False) -> tuple[str, ...]:
+def unbuilt_parts(scenario: Scenario, *, lane: str) -> tuple[str, ...]:
     """Name what a scenario needs in a lane, and this version does not have.
 
     Parameters
@@ -35,9 +35,6 @@ def unbuilt_parts(scenario: Scenario, *, lane: str, is_program: bool = False) ->
         What should happen.
     lane
         Where.
-    is_program
-        Whether the agent is another program: it sees the real time, so a scenario
-        that sets the clock would measure something else.
 
     Returns
     -------
@@ -46,8 +43,7 @@ def unbuilt_parts(scenario: Scenario, *, lane: str, is_program: bool = False) ->
     """
     if lane not in _RUN_LANES:
         return (f"the {lane} lane",)
-    missing = [*_missing(scenario, lane), *(_clocks(scenario) if is_program else ())]
-    return tuple(dict.fromkeys(missing))
+    return tuple(dict.fromkeys(_missing(scenario, lane)))
 
 
 def unbuilt_checks(scenario: Scenario) -> tuple[str, ...]:
@@ -66,12 +62,14 @@ def _missing(scenario: Scenario, lane: str) -> Iterator[str]:
     yield from _missing_checks(scenario)
 
 
-def _clocks(scenario: Scenario) -> Iterator[str]:
-    """Name where a scenario sets or moves the clock."""
-    if scenario.clock is not None:
-        yield "`clock` for an agent that is another program"
-    if any(isinstance(turn, AdvanceTurn) for turn in scenario.turns):
-        yield "an `advance` turn for an agent that is another program"
+def clock_parts(scenario: Scenario) -> tuple[str, ...]:
+    """Name where a scenario sets or moves the clock.
+
+    An agent that sees the real time would measure something else there.
+    """
+    moves = any(isinstance(turn, AdvanceTurn) for turn in scenario.turns)
+    said = (("`clock`", scenario.clock is not None), ("an `advance` turn", moves))
+    return tuple(what for what, is_said in said if is_said)
 
 
 def _says(scenario: Scenario, part: str) -> bool:

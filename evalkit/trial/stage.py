@@ -3,7 +3,7 @@
 The room (namespaces, folders, clock, ids) is entered before anything of the
 agent runs; then the scripted model listens, and the clock moves one second a model
 reply. At the end the stage says what the agent did to it: calls that nobody
-scripted, steps that it left over, connections that were refused.
+scripted, steps and processes that it left over, connections that were refused.
 """
 
 from __future__ import annotations
@@ -11,20 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from evalkit.gateway import Endpoint, GatewayServer
 from evalkit.grade import Ending
 from evalkit.ledger import JSON, EventKind
 from evalkit.recording import Recorder
+from evalkit.sandbox.connections import NOBODY, Refused
 from evalkit.sandbox.room import Entered
 from evalkit.trial.files import record_files
+from evalkit.trial.leftovers import Leftovers
 from evalkit.trial.order import Staging
 from evalkit.trial.outbox import Outbox
 from evalkit.trial.ports import entered_port
-
-_NAMED: Final = 5
-"""Destinations that a reason names."""
 
 
 class Stage:
@@ -40,20 +38,39 @@ class Stage:
         Takes the events.
     outbox
         Sends them.
+    refused_before
+        Attempts to reach the outside while the agent was imported.
     """
 
     def __init__(
-        self, staging: Staging, entered: Entered, *, recorder: Recorder, outbox: Outbox
+        self,
+        staging: Staging,
+        entered: Entered,
+        *,
+        recorder: Recorder,
+        outbox: Outbox,
+        refused_before: Refused = NOBODY,
     ) -> None:
         self._entered = entered
         self._recorder = recorder
         self._outbox = outbox
-        self._endpoint = Endpoint(staging.scripts, self._record, settle=outbox.settle)
-        GatewayServer(self._endpoint, port=staging.port or entered_port()).start()
+        self._refused_before = refused_before
+        self._leftovers = Leftovers()
+        self._endpoint = Endpoint(
+            staging.scripts, self._record, settle=outbox.settle, traces_here=True
+        )
+        self._gateway = GatewayServer(self._endpoint, port=staging.port or entered_port()).start()
 
-    def _record(self, kind: EventKind, data: Mapping[str, JSON], *, span: str = "") -> None:
+    def _record(
+        self,
+        kind: EventKind,
+        data: Mapping[str, JSON],
+        *,
+        span: str = "",
+        real: Mapping[str, JSON] | None = None,
+    ) -> None:
         self._outbox.hold()  # until the gateway has told all of a request
-        self._recorder.event(kind, data, span=span)
+        self._recorder.event(kind, data, span=span, real=real)
         if kind == "model_reply" and self._entered.clock is not None:
             self._entered.clock.tick()
 
@@ -66,6 +83,10 @@ class Stage:
         if self._entered.clock is not None:
             self._entered.clock.advance(seconds)
 
+    def close(self) -> None:
+        """Stop listening; a trial's own process need not, for it ends."""
+        self._gateway.stop()
+
     def verdict(self, ending: Ending) -> Ending:
         """Say how the trial ended, given how the conversation did.
 
@@ -73,6 +94,7 @@ class Stage:
         that were refused; steps that were left over matter once the agent did well.
         """
         findings = self._endpoint.finish()
+        left = self._leftovers.end()
         record_files(self._recorder, Path(self._entered.places.work))
         refused = self._refused_connections()
         grave = next((one for one in findings if one.code != "left_over_steps"), None)
@@ -80,24 +102,28 @@ class Stage:
             return Ending(grave.status, grave.code, grave.reason)
         if ending.status == "passed" and findings:
             ending = Ending(findings[0].status, findings[0].code, findings[0].reason)
-        return _explained(ending, refused) if refused else ending
+        if left:
+            ending = _explained(ending, left, code="left_process")
+        return _explained(ending, refused, code="outside_connection") if refused else ending
 
     def _refused_connections(self) -> str:
         """Count what tried to reach the outside, and was refused; say so if anything did."""
-        refused = self._entered.refused()
-        if not refused.n:
+        early, late = self._refused_before, self._entered.refused()
+        if not (early.n or late.n):
             return ""
-        told = {"n_refused": refused.n, "destinations": list(refused.destinations)}
-        self._recorder.event("http", {"to": "outside", **told})
-        named = ", ".join(refused.destinations[:_NAMED]) or "where to is not known"
-        what = (
-            "connection to the outside was" if refused.n == 1 else "connections to the outside were"
-        )
-        return f"{refused.n} {what} refused ({named})"
+        said = []
+        for refused, when in ((early, "import"), (late, "")):
+            if refused.n:
+                told = {"n_refused": refused.n, "destinations": list(refused.destinations)}
+                at = {"at": when} if when else {}
+                self._recorder.event("http", {"to": "outside", **told, **at})
+                while_ = " while the agent was imported" if when else ""
+                said.append(f"{refused}{while_}")
+        return "; ".join(said)
 
 
-def _explained(ending: Ending, refused: str) -> Ending:
-    """Name refused connections first in the reason: what happened then comes of them."""
+def _explained(ending: Ending, finding: str, *, code: str) -> Ending:
+    """Name a finding first in the reason: what happened then may come of it."""
     if ending.status == "failed":
-        return replace(ending, reason=f"{refused}; {ending.reason}")
-    return Ending("failed", "outside_connection", "; ".join(filter(None, (refused, ending.reason))))
+        return replace(ending, reason=f"{finding}; {ending.reason}")
+    return Ending("failed", code, "; ".join(filter(None, (finding, ending.reason))))

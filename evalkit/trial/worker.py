@@ -21,12 +21,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from evalkit.agents import AgentRef, BadReplyError, Conversation
+from evalkit.agents.declared import declared_tools
 from evalkit.errors import AgentError, LedgerError
 from evalkit.grade import Ending
-from evalkit.ledger import Event, event_line
+from evalkit.ledger import Event, encode, event_line
 from evalkit.observing import watch_tools, watched_tools
 from evalkit.recording import Recorder
 from evalkit.trace import Trace
+from evalkit.trial.asking import WHICH_TOOLS
 from evalkit.trial.logs import LogTaker
 from evalkit.trial.order import Advance, TrialOrder
 from evalkit.trial.outbox import Outbox
@@ -53,6 +55,8 @@ class Preparation:
     keep: tuple[str, ...] = ()
     """Folders that trials must see, wherever they lie."""
     certificate: bytes = b""
+    rehearses: bool = True
+    """Whether trials follow, which a rehearsal makes cheaper."""
 
 
 class _Here:
@@ -62,6 +66,8 @@ class _Here:
     entered: Entered | None = None
     notes: tuple[str, ...] = ()
     """What is weaker here than it should be."""
+    refused: Any = None
+    """What the agent tried to reach while it was imported in the server."""
 
 
 def prepare(payload: bytes) -> Any:
@@ -73,18 +79,22 @@ def prepare(payload: bytes) -> Any:
     if told.barrier is None:
         return told.agent.load()
     room = _rooms()
-    from evalkit.trial.rehearsal import rehearse
-
     ready = room.prepare(
         told.agent.load, barrier=told.barrier, keep=told.keep, certificate=told.certificate
     )
-    _Here.notes = ready.notes
-    rehearse()
+    _Here.notes, _Here.refused = ready.notes, ready.refused
+    # A spawned trial is in its room already, and no other process comes from it.
+    if told.rehearses and told.barrier == "namespace" and _Here.order is None:
+        from evalkit.trial.rehearsal import rehearse
+
+        rehearse()
     return ready.agent
 
 
 def enter(payload: bytes) -> None:
     """Build the trial's room around this process, before anything of the agent runs in it."""
+    if payload == WHICH_TOOLS:
+        return
     _Here.order = TrialOrder.from_bytes(payload)
     staging = _Here.order.staging
     if staging is not None:
@@ -108,7 +118,10 @@ def _rooms() -> ModuleType:
 
 
 def serve(agent: Any, payload: bytes, channel: socket.socket) -> None:
-    """Run one trial in this process and send its events."""
+    """Run one trial in this process and send its events; or say which tools the agent has."""
+    if payload == WHICH_TOOLS:
+        channel.sendall(encode(declared_tools(agent)))
+        return
     order = _Here.order or TrialOrder.from_bytes(payload)
     outbox = Outbox(channel)
 
@@ -121,7 +134,8 @@ def serve(agent: Any, payload: bytes, channel: socket.socket) -> None:
             recorder.event("state", {}, real={"notes": notes})
         from evalkit.trial.stage import Stage
 
-        return Stage(order.staging, _Here.entered, recorder=recorder, outbox=outbox)
+        early = {} if _Here.refused is None else {"refused_before": _Here.refused}
+        return Stage(order.staging, _Here.entered, recorder=recorder, outbox=outbox, **early)
 
     def emit(line: bytes) -> None:
         outbox.put(line if _Here.entered is None else _Here.entered.settle_paths(line))

@@ -11,12 +11,15 @@ counted.
 CPU is user + system of the runner, of the server that trials are forked from, and of
 every trial. ``a trial more`` leaves out what a run costs however long it is: the start
 of that server, which imports the SDK (the peer's import is not counted either).
+``start of Python`` is the yardstick for machines without the peer: an interpreter that
+imports asyncio does about the same mixture of faults, files and bytecode as a trial.
 
 ``--full``: 1,000 trials x 7 pairs (10 minutes), else 100 trials x 3 pairs.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -25,10 +28,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import peer
-from measuring import Row, ask, in_turn, is_full, show
+from measuring import Row, ask, command_cpu_s, in_turn, is_full, show
 
 CPU_AIM, CPU_LIMIT, WALL_LIMIT = 0.85, 1.0, 0.6
 """Of the peer's figures: what is aimed at, and what is never exceeded."""
+START_LIMIT: Final = 0.6
+"""Of the CPU that starts an interpreter and imports asyncio."""
+_START: Final = (sys.executable, "-I", "-c", "import asyncio, json, logging")
+_N_STARTS: Final = 5
 
 Answers = Mapping[str, Mapping[str, float]]
 
@@ -52,6 +59,7 @@ def measure(
         work = partial(_trials, size.n_trials, scratch)
         sides: dict[str, Callable[[], dict[str, float]]] = {
             "contract": partial(work, sys.executable, "contract_side.py"),
+            "start": _start_of_python,
         }
         if peer_python is not None:
             sides["peer"] = partial(work, peer_python, "inspect_side.py")
@@ -74,6 +82,11 @@ def _trials(n: int, scratch: str, python: str | Path, script: str) -> dict[str, 
     )
 
 
+def _start_of_python() -> dict[str, float]:
+    """Measure the yardstick."""
+    return {"cpu_ms": statistics.median(command_cpu_s(_START) for _ in range(_N_STARTS)) * 1e3}
+
+
 def rows(answers: Answers) -> list[Row]:
     """Lay the figures side by side; the limits are shares of the peer's."""
     ours, theirs = (answers.get(name, {}) for name in ("contract", "peer"))
@@ -93,6 +106,8 @@ def notes(answers: Answers) -> list[str]:
         f"a trial here: {ours['n_model_calls']:g} model calls, {ours['n_tool_calls']:g} tool "
         f"calls, {ours['n_events']:g} events in its ledger, {ours['n_grades']:g} grades",
         f"start of a run: {ours['start_cpu_s']:.2f} s CPU, {ours['start_wall_s']:.2f} s wall",
+        f"CPU {ours['more_cpu_ms'] / answers['start']['cpu_ms']:.2f} x the start of Python "
+        f"(limit {START_LIMIT:g})",
     ]
     if theirs := answers.get("peer"):
         said += [

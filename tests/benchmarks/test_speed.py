@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import bench_contract
 import bench_frames
 import bench_import
 import bench_trials
@@ -18,6 +19,7 @@ import peer
 import pytest
 
 SLACK = 1.3
+_IN_FLIGHT, _CALM = 2, 2.5  # our own two trials are a part of that load
 Answers = Mapping[str, Mapping[str, float]]
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
@@ -87,6 +89,41 @@ def test_a_trial_in_process_costs_a_tenth_of_the_peers(trials: Answers) -> None:
 def test_a_fresh_process_is_no_dearer_than_the_peers_mock(trials: Answers) -> None:
     """An isolated trial takes no more CPU than the peer's sample that is not isolated."""
     assert trials["fresh_process"]["cpu_ms"] <= trials["peer"]["cpu_ms"]
+
+
+@pytest.fixture(scope="module")
+def contract(peer_or_reason: Path | str) -> Answers:
+    """Measure a trial in the contract lane, the start of Python, and the peer if it is there."""
+    peer_python = None if isinstance(peer_or_reason, str) else peer_or_reason
+    return bench_contract.measure(bench_contract.CI, peer_python, best=True)
+
+
+def test_a_contract_trial_costs_less_than_a_start_of_python(contract: Answers) -> None:
+    """A room, the real SDK, three calls and a ledger: at most 0.6 x of an interpreter's start."""
+    limit = contract["start"]["cpu_ms"] * bench_contract.START_LIMIT
+    assert contract["contract"]["more_cpu_ms"] <= limit * SLACK
+
+
+def test_a_contract_trial_records_all_calls_of_the_dialogue(contract: Answers) -> None:
+    """What is timed is the whole work: three model calls, two tool calls, three grades."""
+    ours = contract["contract"]
+    assert (ours["n_model_calls"], ours["n_tool_calls"], ours["n_grades"]) == (3, 2, 3)
+
+
+@pytest.mark.usefixtures("present_peer")
+def test_a_contract_trial_is_no_dearer_than_the_peers_mock(contract: Answers) -> None:
+    """It takes no more CPU than the peer's sample, which is neither isolated nor over HTTP."""
+    limit = contract["peer"]["cpu_ms"] * bench_contract.CPU_LIMIT
+    assert contract["contract"]["more_cpu_ms"] <= limit * SLACK
+
+
+@pytest.mark.usefixtures("present_peer")
+def test_a_contract_trial_is_sooner_done_than_the_peers_mock(contract: Answers) -> None:
+    """With two in flight a trial takes at most 0.6 x the wall time of the peer's sample."""
+    if os.getloadavg()[0] > _CALM or (os.cpu_count() or 1) < _IN_FLIGHT:
+        pytest.skip("two processors at rest are needed to time two trials in flight")
+    limit = contract["peer"]["wall_ms"] * bench_contract.WALL_LIMIT
+    assert contract["contract"]["more_wall_ms"] <= limit * SLACK
 
 
 def test_frames_of_a_thousand_trials_stay_within_their_limits() -> None:

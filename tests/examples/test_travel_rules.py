@@ -181,6 +181,6 @@ def test_any_attempt_at_a_forbidden_tool_is_noticed(
     scenario = suite.scenario(scenario_id)
     good = travel_rules.agent(scenario.input)
     tried = [*good.tool_calls, ToolCall(tool, {}, "error")]
-    assert failing(scenario, Trace.from_calls(tried, good.reply)) == {
-        "truth": f"called forbidden tool: {tool}"
-    }
+    found = failing(scenario, Trace.from_calls(tried, good.reply))
+    assert list(found) == ["truth"]
+    assert found["truth"].startswith(f"called forbidden tool: {tool}")

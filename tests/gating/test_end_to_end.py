@@ -162,6 +162,8 @@ def agent(text):
 """
 SEEDS = range(1, 21)
 """Fixed before the first run."""
+LIVE = ("--lane", "live", "-n", "3", "--isolation", "none")
+"""The agent does no harm, and 26,000 processes would only cost time."""
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +177,7 @@ def chancy(tmp_path_factory: pytest.TempPathFactory) -> Project:
     )
     text = f"suite: chancy\nagent: bot:agent\nscenarios:\n{scenarios}"
     (project.folder / "chancy.yaml").write_text(text)
-    project.pin("main", "chancy.yaml", "--lane", "live", "-n", "3")
+    project.pin("main", "chancy.yaml", *LIVE)
     return project
 
 
@@ -183,7 +185,7 @@ def _verdicts(project: Project) -> list[str]:
     """Run and gate with every seed; give the verdicts."""
     words = []
     for seed in SEEDS:
-        run = project.run("chancy.yaml", "--lane", "live", "-n", "3", seed=seed)
+        run = project.run("chancy.yaml", *LIVE, seed=seed)
         said = project.evalkit("gate", run, "--baseline", "main")
         words.append(said.text.split()[0])
         assert said.code == {"PASS": 0, "INCONCLUSIVE": 0, "FAIL": 1}[words[-1]], said.text

@@ -122,7 +122,9 @@ class Visits:
     def start(self, action: str, *args: object, room: Room | None = None) -> Child:
         """Start a visit."""
         given = room or Room(seed=(7, "s", 0, 0))
-        payload = pickle.dumps((replace(given, env=server_environment() | given.env), action, args))
+        if given.env is not None:
+            given = replace(given, env=server_environment() | given.env)
+        payload = pickle.dumps((given, action, args))
         self.last = self.server.start(payload)
         return self.last
 

@@ -57,6 +57,10 @@ def act_with_notes(prepared: Prepared, payload: bytes, channel: socket.socket) -
     channel.sendall(json.dumps(prepared.notes).encode())
 
 
+def show_refused(prepared: Prepared, payload: bytes, channel: socket.socket) -> None:
+    channel.sendall(json.dumps(prepared.refused._asdict()).encode())
+
+
 # Entering with a part taken out: the preflight must notice.
 
 
@@ -400,7 +404,7 @@ def connect_at_import(payload: bytes) -> Prepared:
 
 
 def set_at_import(payload: bytes) -> Prepared:
-    return room.prepare(lambda: os.environ.update(AGENT_MODE="set at import"))
+    return room.prepare(lambda: os.environ.update(AGENT_MODE="set at import", USER="agent"))
 
 
 def settle(text: str) -> str:

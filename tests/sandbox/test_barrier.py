@@ -124,13 +124,15 @@ def test_unknown_network_is_a_leak():
 
 
 def test_import_of_the_agent_is_behind_the_barrier(open_rooms):
-    """What a module tries when it is imported is refused, too, and noted (two by our preflight)."""
+    """What a module tries when it is imported is refused, too, counted and named."""
     with open_rooms(
-        prepare="room_entries:connect_at_import", entry="room_entries:act_with_notes"
+        prepare="room_entries:connect_at_import", entry="room_entries:show_refused"
     ) as visit:
-        assert visit("") == [
-            "3 connections to the outside were refused while the agent was imported"
-        ]
+        # Our own preflight tries two of them.
+        assert visit("") == {
+            "n": 3,
+            "destinations": ["192.0.2.1:9", "[2001:db8::1]:9", "192.0.2.1:80"],
+        }
 
 
 def test_server_says_what_is_missing_in_its_own_words(open_rooms, monkeypatch):
@@ -158,6 +160,18 @@ def test_advice_names_the_switch_that_is_off(monkeypatch, tmp_path):
     assert barrier.advice() == "turn it"
     switch.unlink()
     assert "apparmor" in barrier.advice()
+
+
+def test_switch_is_read_before_the_process_has_others(monkeypatch, tmp_path):
+    """In a namespace of its own a process sees switches that say nothing of the machine's."""
+    switch = tmp_path / "limit"
+    switch.write_text("0\n")
+    monkeypatch.setattr(barrier, "_SWITCHES", ((str(switch), "0", "raise it"),))
+    monkeypatch.setattr(barrier, "_CONTAINER_MARKS", ())
+    monkeypatch.setattr(barrier._Seen, "advice", None)
+    barrier.look_at_switches()
+    switch.write_text("15000\n")
+    assert barrier.advice() == "raise it"
 
 
 def test_python_barrier_refuses_before_the_kernel_is_asked(visit):

@@ -44,6 +44,19 @@ def test_clock_starts_where_the_scenario_says(visit, at):
     assert times[0] == "2031-05-06T07:08:09+00:00"
 
 
+def test_local_time_is_that_of_the_scenarios_zone(visit):
+    """Who says `TZ` in a scenario's `env` means it; the moment stays the same."""
+    answer = visit("look_at_clock", room=Room(env={"TZ": "JST-9"}))
+    assert (answer["times"][0], answer["local"]) == (DEFAULT, 18)
+
+
+def test_clock_starts_at_a_fraction_of_a_second(visit):
+    """What a scenario says is kept to the microsecond."""
+    at = datetime(2031, 5, 6, 7, 8, 9, 250_001, tzinfo=UTC)
+    times = visit("look_at_clock", room=Room(clock=at))["times"]
+    assert times[0] == "2031-05-06T07:08:09.250001+00:00"
+
+
 QUERIES = {
     "select current_timestamp": ("2026-01-05 09:00:00", "2026-01-05 10:00:00"),
     "select current_date": ("2026-01-05", "2026-01-05"),

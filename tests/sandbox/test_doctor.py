@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from evalkit.sandbox import doctor
 
 NAMES = [
@@ -50,14 +52,15 @@ def _refuse(_: object) -> None:
     raise doctor.SandboxError("no server")
 
 
-def test_libfaketime_is_found_by_its_file(monkeypatch, tmp_path):
+@pytest.mark.parametrize("problem", ["", "libfaketime is not installed"])
+def test_clock_of_other_programs_needs_a_library(monkeypatch, problem):
     """It is used where it is installed, and its absence is limited, not fatal."""
-    monkeypatch.setattr(doctor, "_FAKETIME", (str(tmp_path / "*" / "lib.so"),))
-    assert doctor.find_faketime() == ""
-    assert doctor._faketime().state == "limited"
-    (tmp_path / "x").mkdir()
-    (tmp_path / "x" / "lib.so").touch()
-    assert doctor._faketime().detail == str(tmp_path / "x" / "lib.so")
+    library = "" if problem else "/lib/x.so"
+    monkeypatch.setattr(doctor, "plan_faking", lambda: (library, problem, "install it"))
+    finding = doctor._faketime()
+    assert finding.state == ("limited" if problem else "good")
+    assert (problem or library) in finding.detail
+    assert finding.advice == "install it" * bool(problem)
 
 
 def test_slow_processes_are_limited():

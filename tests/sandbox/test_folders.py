@@ -75,6 +75,15 @@ def test_programs_bring_what_they_need_and_no_keys(home, entry, kept):
     assert folders._prefix(str(home / entry)) == str(home / kept)
 
 
+def test_folders_that_an_allowed_variable_names_are_needed(monkeypatch):
+    """What other programs load from is there, or the variable would name nothing."""
+    monkeypatch.setenv("NODE_PATH", os.pathsep.join(["/home/u/modules", "relative", ""]))
+    monkeypatch.setenv("VIRTUAL_ENV", "/home/u/.venv")
+    needed = set(folders._needed())
+    assert {"/home/u/modules", "/home/u/.venv"} <= needed
+    assert not {"relative", ""} & needed
+
+
 def test_interpreter_and_modules_are_needed():
     """A trial can import what its server can, and start the interpreter."""
     needed = set(folders._needed())

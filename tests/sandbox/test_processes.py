@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from pathlib import Path
 
 import pytest
 
 from evalkit.sandbox import processes
-
-_read_text = Path.read_text
 
 
 @pytest.mark.parametrize("kernel_lists", [True, False])
 def test_children_are_found_without_the_kernels_list(monkeypatch, kernel_lists):
     """A child is found through the list of children, and by scanning all processes."""
     if not kernel_lists:
-        monkeypatch.setattr(Path, "read_text", _read_no_list)
+        monkeypatch.setattr(processes, "_content", _read_no_list)
     with subprocess.Popen(["sleep", "100"]) as child:
         assert child.pid in processes.children()
         child.kill()
@@ -26,9 +23,9 @@ def test_children_are_found_without_the_kernels_list(monkeypatch, kernel_lists):
     assert child.pid not in processes.children()
 
 
-def _read_no_list(path: Path) -> str:
-    """Read a file as on a kernel that has no list of children."""
-    return _read_text(path / "missing" if path.name == "children" else path)
+def _read_no_list(path: str) -> bytes:
+    """Read the list of children on a kernel that has none."""
+    raise FileNotFoundError(path)
 
 
 def test_other_threads_are_named():

@@ -55,6 +55,16 @@ def test_key_in_a_home_is_hidden(open_rooms, tmp_path):
     assert list(seen.values()) == [["project"], "a,b"]
 
 
+def test_folder_of_modules_that_a_variable_names_is_there(open_rooms, tmp_path):
+    """A program finds its modules also where they lie in a place that is hidden."""
+    (tmp_path / "modules" / "left-pad").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    env = server_environment() | {"NODE_PATH": str(tmp_path / "modules")}
+    with open_rooms(env=env) as visit:
+        around = visit("look_around", str(tmp_path), str(tmp_path / "modules"))
+    assert list(around["seen"].values()) == [["modules"], ["left-pad"]]
+
+
 def test_folders_are_at_a_constant_path(visit):
     """Home, temporary files and working directory are fresh, and the same in every trial."""
     around = visit("look_around", "/tmp", room=Room(files={"data/a.txt": b"hello"}))
@@ -115,6 +125,18 @@ def test_environment_of_a_careless_server_goes(open_rooms):
     assert not SECRETS.keys() & around["environment"].keys()
     assert around["environment"]["AGENT_MODE"] == "set at import"
     assert around["environment"]["COPILOT_DB"] == "copilot.db"
+
+
+def test_environment_of_a_careful_server_is_kept(open_rooms):
+    """A room that names no variables has the server's, with what the import added and not more."""
+    with open_rooms(prepare="room_entries:set_at_import") as visit:
+        room = Room(env=None, more_env={"COPILOT_DB": "copilot.db"})
+        kept = visit("look_around", room=room)["environment"]
+        named = visit("look_around", room=Room(env={"COPILOT_DB": "copilot.db"}))["environment"]
+    numerical = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"}
+    assert {name: kept[name] for name in kept.keys() - numerical} == named
+    assert kept["HOME"] == f"{ROOM}/home"
+    assert kept["USER"] == "evalkit"  # the import had changed it
 
 
 def test_processes_outside_cannot_be_read_or_ended(visit):

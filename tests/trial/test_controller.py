@@ -298,6 +298,24 @@ def test_a_slow_grader_makes_no_trial_miss_its_deadline(bench: Any) -> None:
     assert endings == [("passed", "")] * 4
 
 
+def test_the_next_trial_runs_while_the_caller_grades(bench: Any, tmp_path: Path) -> None:
+    """A trial that has ended makes room at once, before anybody has looked at it."""
+    code = f"""
+        from pathlib import Path
+        def agent(text):
+            Path({str(tmp_path)!r}, f"said-{{text}}").touch()
+            return "fine"
+    """
+    orders = [replace(order, turns=(str(order.trial),)) for order in bench.orders(3)]
+    trials = bench.start(code, orders, n_parallel=1)
+    assert next(trials).order.trial == 0
+    deadline = time.monotonic() + 10
+    while not (tmp_path / "said-1").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (tmp_path / "said-1").exists()
+    assert [finished.order.trial for finished in trials] == [1, 2]
+
+
 def test_a_slow_grader_excuses_no_trial_that_hangs(bench: Any) -> None:
     """An agent that is really late is found out all the same."""
     code = """

@@ -55,7 +55,6 @@ def test_the_contract_lane_has_a_clock_and_files() -> None:
         ({"clock": "2026-01-05T09:00:00Z"}, "`clock`"),
         ({"fixtures": HTTP_FIXTURE}, "`fixtures`"),
         ({"network": {"allow": ["a.example.test"]}}, "`network`"),
-        ({"canaries": [{"name": "c", "value": "ADDRESS_CANARY_7Q2M"}]}, "`canaries`"),
         ({"budget": {"model_calls": 3}}, "`budget`"),
         ({"turns": [{"user": "a"}, {"advance": "2d"}]}, "a `advance` turn"),
         ({"turns": [{"user": "a"}, {"restart": "kill"}]}, "a `restart` turn"),
