@@ -86,7 +86,7 @@ def run(suites: tuple[Path, ...], resume: Path | None, **options: Any) -> int:
     """
     outputs = Outputs.taken_from(options)
     outputs.prepare()
-    _import_modules(options.pop("modules"))
+    import_modules(options.pop("modules"))
     if resume is None:
         return _tell(_runs(_load_all(suites), options), outputs)
     if suites:
@@ -121,7 +121,7 @@ def grade(run: Path, suite: Path, **options: Any) -> int:
 
     outputs = Outputs.taken_from(options)
     outputs.prepare()
-    _import_modules(options["modules"])
+    import_modules(options["modules"])
     graded = grade_run(
         run_folder(run),
         load_suite(suite),
@@ -152,7 +152,14 @@ def _runs(suites: list[Any], options: dict[str, Any]) -> Iterator[Run]:
         )
 
 
-def _import_modules(names: tuple[str, ...]) -> None:
+def import_modules(names: tuple[str, ...]) -> None:
+    """Import what registers graders.
+
+    Raises
+    ------
+    UsageError
+        If there is no such module.
+    """
     if names:
         sys.path.insert(0, str(Path.cwd()))
     for name in names:

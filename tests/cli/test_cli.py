@@ -58,7 +58,7 @@ def test_run_exits_by_status(agent: str, code: int, capsys: pytest.CaptureFixtur
 def test_run_that_cannot_measure_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     """A text-only agent shows no tool calls: incomplete, not passed and not failed."""
     Path("chatty.py").write_text(
-        "def agent(text):\n    return 'Booked, Denver, did not book, options'\n"
+        "def agent(text):\n    return 'Booked Monday, Denver clear, did not book, options?'\n"
     )
     assert call(["run", TRAVEL, "--lane", "live", "--agent", "chatty:agent"]) == 2
     assert "INCOMPLETE: 0 passed, 0 failed, 5 incomplete of 5 trials" in capsys.readouterr().out

@@ -42,7 +42,7 @@ ignores_stop_reason        clean-early-end          answer          'broke off'
 hides_refusal              refusal                  answer          'declined'
 uncaught_error             malformed-json           agent_raised    JSONDecodeError
 guesses_on_timeout         timeout                  answer          contains 'sunny'
-gives_up_early             rate-limited             answer          'booked AA123'
+gives_up_early             rate-limited             answer          'booked AA123 for Friday'
 gives_up_early             disconnect               answer          contains 'could not finish'
 gives_up_early             overloaded               left_over_steps never asked for
 gives_up_early             server-error             left_over_steps never asked for
