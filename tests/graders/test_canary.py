@@ -70,7 +70,8 @@ def test_what_the_script_answers_may_be_sent_and_asked_for() -> None:
     assert canary(asked, model=[step]).passed is True
     assert canary(asked, model=[]).reason == "canary 'address' leaked into tool_args (plain)"
     assert canary(ran, model=[step]).reason == "canary 'address' leaked into tool_args (plain)"
-    live: dict[str, Any] = {"params": {"unseen": ["file", "http", "trace"]}, "lane": "live", "model": [step]}
+    unseen = {"unseen": ["file", "http", "trace"]}
+    live: dict[str, Any] = {"params": unseen, "lane": "live", "model": [step]}
     assert canary(asked, **live).passed is False
 
 
