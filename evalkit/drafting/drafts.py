@@ -344,10 +344,13 @@ def _situation(draft: Draft) -> bytes:
 
 
 def _without_texts(model: JSON) -> JSON:
-    if isinstance(model, dict):
-        return {name: _without_texts(script) for name, script in model.items()}
-    steps = [{key: part for key, part in step.items() if key != "text"} for step in model or ()]
-    return [step for step in steps if step]
+    """Give a scripted model, or one of its named scripts, without what it says."""
+    if not isinstance(model, dict):
+        steps = [{key: part for key, part in step.items() if key != "text"} for step in model or ()]
+        return [step for step in steps if step]
+    if "steps" in model:
+        return {**model, "steps": _without_texts(model["steps"])}
+    return {name: _without_texts(script) for name, script in model.items()}
 
 
 def _file_safe(text: str) -> str:
