@@ -244,10 +244,11 @@ class _WireReader:
             return
         tools = reply.get("tools") or ()
         uses = [(use["tool"], use.get("args") or {}) for use in tools if "raw_args" not in use]
+        thought = {"thinking": reply["thinking"]} if reply.get("thinking") else {}
         if uses:
-            yield tools_step(uses, reply.get("text") or "")
+            yield thought | tools_step(uses, reply.get("text") or "")
         elif not tools or reply.get("text"):
-            yield {"text": reply.get("text") or ""}
+            yield thought | {"text": reply.get("text") or ""}
         for use in tools:
             if "raw_args" in use:
                 yield _broken_step(use["tool"], use["raw_args"], self._notes)
