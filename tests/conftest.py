@@ -26,3 +26,9 @@ def public_data() -> Path:
     path = Path(folder)
     require(path.is_dir(), f"EVALKIT_PUBLIC_DATA={folder} is no folder")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _tools_of_this_test_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what other tests have wrapped with `ek.tool`: a process knows it for good."""
+    monkeypatch.setattr("evalkit.observing._names", set())
