@@ -39,7 +39,9 @@ EVIL = [
 ]
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: Playwright's event loop runs in this thread as long as it is
+# open, and tests that come after need to start loops of their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Start Debian's Chromium; skip where there is none, fail where all must be there."""
     if not CHROMIUM.exists():

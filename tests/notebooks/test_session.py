@@ -23,7 +23,7 @@ only = {{"lane": "live", "scenarios": ["weather-only"]}}
 """
 SYNC = """
 def agent(text):
-    return ek.Trace.from_calls(WEATHER, reply="Denver is sunny")
+    return ek.Trace.from_calls(WEATHER, reply="Denver is clear")
 
 run = ek.run_suite(suite, agent=agent, n_trials=2, **only)
 assert run.status == "passed", run.records
@@ -33,7 +33,7 @@ import asyncio
 
 async def agent(text):
     await asyncio.sleep(0)
-    return ek.Trace.from_calls(WEATHER, reply="Denver is sunny")
+    return ek.Trace.from_calls(WEATHER, reply="Denver is clear")
 
 run = ek.run_suite(suite, agent=agent, **only)
 assert run.status == "passed", run.records
@@ -45,14 +45,14 @@ class Agent:
 
     def reply(self, text):
         self.told.append(text)
-        return ek.Trace.from_calls(WEATHER, reply=f"Denver is sunny, {len(self.told)}")
+        return ek.Trace.from_calls(WEATHER, reply=f"Denver is clear, {len(self.told)}")
 
     def close(self):
         self.told.clear()
 
 run = ek.run_suite(suite, agent=Agent, n_trials=2, **only)
 assert run.status == "passed", run.records
-assert {run.trace("weather-only", n).reply for n in range(2)} == {"Denver is sunny, 1"}
+assert {run.trace("weather-only", n).reply for n in range(2)} == {"Denver is clear, 1"}
 """
 GRADER = """
 @ek.grader
@@ -172,7 +172,7 @@ def test_changed_cell_is_another_agent(session: Session) -> None:
     """A run is not resumed with another version of the cell; with the same one it is."""
     session.run(SYNC)
     session.run("assert ek.resume_run(run.folder, suite=suite, agent=agent).digest == run.digest")
-    changed = SYNC.partition("\nrun = ")[0].replace("sunny", "rainy")
+    changed = SYNC.partition("\nrun = ")[0].replace("clear", "cloudy")
     told = session.run(
         f"{changed}\ntry:\n    ek.resume_run(run.folder, suite=suite, agent=agent)\n"
         "except ek.errors.UsageError as error:\n    print(error)"
