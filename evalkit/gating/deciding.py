@@ -100,8 +100,8 @@ def gate(  # noqa: PLR0913 - each is one thing that a team decides about its gat
     Notes
     -----
     The difference is that of paired scenarios, its interval MOVER with clustered
-    Wilson margins (:func:`evalkit.stats.compare`). In simulations of unchanged agents
-    (20 to 200 scenarios, 1 to 10 trials) at most 2.7 % were failed.
+    Wilson margins (:func:`evalkit.stats.compare`). Of simulated agents that had not
+    changed (20 to 200 scenarios, three trials, 1,000 runs each) 2.0 to 2.4 % were failed.
 
     Examples
     --------
@@ -195,8 +195,9 @@ def _cautious(evidence: Evidence, reference: Reference | None, rules: Rules) -> 
     checks = _rate_checks(evidence, reference, rules)
     if not evidence.n_incomplete:
         return checks
-    pessimistic = _rate_checks(evidence.with_failures_for_incomplete(), reference, rules)
-    return [_taken_back(*pair) for pair in zip(checks, pessimistic, strict=True)]
+    worst = _rate_checks(evidence.with_failures_for_incomplete(), reference, rules)
+    pessimistic = {check.name: check for check in worst}  # parts may come in another order
+    return [_taken_back(check, pessimistic[check.name]) for check in checks]
 
 
 def _rate_checks(evidence: Evidence, reference: Reference | None, rules: Rules) -> list[Check]:

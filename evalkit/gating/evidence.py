@@ -45,9 +45,13 @@ class Evidence:
         return int(self.trials["scenario"].nunique())
 
     def with_failures_for_incomplete(self) -> Evidence:
-        """Give the same evidence with every incomplete trial counted as failed."""
+        """Give the same evidence with every incomplete trial and grade counted as failed."""
         worst = self.trials["status"].astype(object).replace("incomplete", "failed")
-        return replace(self, trials=self.trials.assign(status=worst))
+        grades = self.grades
+        if grades is not None:
+            passed = grades["passed"].astype("boolean").fillna(value=False)
+            grades = grades.assign(passed=passed)
+        return replace(self, trials=self.trials.assign(status=worst), grades=grades)
 
 
 def evidence_of(run: Any) -> Evidence:

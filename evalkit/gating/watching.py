@@ -59,8 +59,8 @@ def parts_of(names: Sequence[str]) -> list[Part]:
 def check_parts(evidence: Evidence, reference: Reference, rules: Rules) -> list[Check]:
     """Hold the parts that were named to the rule of the whole, with Holm's correction.
 
-    The part with the smallest p-value is held to the strictest level; as soon as one
-    does not fail, no other can.
+    The part with the smallest p-value is held to the strictest level; from the first that
+    does not fail on, the rest is held to that one's level.
     """
     parts = parts_of(rules.gate_on)
     pair = _Pair(evidence, reference)
