@@ -38,7 +38,7 @@ demo: $(DEMO) ## run the travel agent and its planted mistakes, render their rep
 
 test: $(STAMP) lint type ## everything: lint, types, all tests, benchmarks at CI size
 	$(PYTEST) -n $(WORKERS) -m 'not benchmark' --durations=10
-	$(PYTEST) -m benchmark -p no:xdist
+	$(PYTEST) -m benchmark -p no:xdist --reruns 3 --reruns-delay 10
 
 quick: $(STAMP) ## the tests of daily work, in about a minute
 	$(PYTEST) -n $(WORKERS) -q -m 'not (benchmark or browser or notebook or install or public)'

@@ -48,6 +48,27 @@ def command_cpu_s(command: Sequence[str]) -> float:
     )
 
 
+_REFERENCE_S: Final = 0.0069
+"""CPU seconds of :func:`_count` where the limits were set: CPython 3.11, a quiet cloud machine."""
+
+
+def slowness() -> float:
+    """Say how much slower than the machine of the limits this one is now; at least 1.
+
+    The best of a few, so that it tells a slow machine, and not a moment's noise.
+    """
+    return max(1.0, min(spent_cpu_s(_count) for _ in range(9)) / _REFERENCE_S)
+
+
+def _count() -> int:
+    """Do what interpreters do: some arithmetic, some dictionaries, some text."""
+    seen: dict[str, int] = {}
+    for number in range(50_000):
+        key = str(number % 977)
+        seen[key] = seen.get(key, 0) + number
+    return len(seen)
+
+
 def ask(python: str | Path, script: str, **order: Any) -> dict[str, float]:
     """Let one side do a piece of work in a fresh process, and return what it measured.
 

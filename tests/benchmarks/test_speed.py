@@ -1,8 +1,9 @@
 """The figures that evalkit promises, at CI size: its own limits, and beside Inspect AI.
 
 Limits are kept with a slack of 1.3 by the best of a few measurements, because a
-busy machine only ever adds. The peer is used where its environment is there;
-it is made here only if ``EVALKIT_PEER_ENV`` says where.
+busy machine only ever adds; those in seconds grow with what the machine needs for a
+fixed piece of work. The peer is used where its environment is there; it is made here
+only if ``EVALKIT_PEER_ENV`` says where.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import bench_contract
 import bench_frames
 import bench_import
 import bench_trials
+import measuring
 import peer
 import pytest
 
@@ -45,7 +47,12 @@ def present_peer(peer_or_reason: Path | str) -> Path:
     return peer_or_reason
 
 
-@pytest.fixture(scope="module")
+def _allowed(limit: float) -> float:
+    """Give a limit with its slack, on this machine."""
+    return limit * SLACK * measuring.slowness()
+
+
+@pytest.fixture  # measured anew where a test is run again
 def trials(peer_or_reason: Path | str) -> Answers:
     """Measure what a trial costs on each side, or on ours alone."""
     peer_python = None if isinstance(peer_or_reason, str) else peer_or_reason
@@ -55,8 +62,8 @@ def trials(peer_or_reason: Path | str) -> Answers:
 def test_start_of_evalkit_stays_within_its_limits() -> None:
     """``import evalkit`` takes less than 0.2 s of CPU, ``evalkit --help`` less than 0.3 s."""
     figures = bench_import.measure(bench_import.commands(None), rounds=5, best=True)
-    assert figures["import"] <= bench_import.IMPORT_LIMIT_S * SLACK
-    assert figures["help"] <= bench_import.HELP_LIMIT_S * SLACK
+    assert figures["import"] <= _allowed(bench_import.IMPORT_LIMIT_S)
+    assert figures["help"] <= _allowed(bench_import.HELP_LIMIT_S)
 
 
 def test_import_of_evalkit_costs_a_fifth_of_the_peers(present_peer: Path) -> None:
@@ -69,14 +76,9 @@ def test_import_of_evalkit_costs_a_fifth_of_the_peers(present_peer: Path) -> Non
 
 def test_a_trial_in_process_costs_at_most_a_millisecond(trials: Answers) -> None:
     """Recording, grading and writing a trial of five calls takes at most 1 ms of CPU."""
-    assert trials["in_process"]["cpu_ms"] <= bench_trials.LIMIT_MS * SLACK
-
-
-def test_a_trial_records_all_calls_of_the_dialogue(trials: Answers) -> None:
-    """What is timed is the whole work: three model calls, two tool calls, three grades."""
     ours = trials["in_process"]
-    counts = (ours["n_model_calls"], ours["n_tool_calls"], ours["n_grades"])
-    assert counts == (3, 2, 3)
+    assert (ours["n_model_calls"], ours["n_tool_calls"], ours["n_grades"]) == (3, 2, 3)
+    assert ours["cpu_ms"] <= _allowed(bench_trials.LIMIT_MS)
 
 
 @pytest.mark.usefixtures("present_peer")
@@ -91,7 +93,7 @@ def test_a_fresh_process_is_no_dearer_than_the_peers_mock(trials: Answers) -> No
     assert trials["fresh_process"]["cpu_ms"] <= trials["peer"]["cpu_ms"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def contract(peer_or_reason: Path | str) -> Answers:
     """Measure a trial in the contract lane, the start of Python, and the peer if it is there."""
     peer_python = None if isinstance(peer_or_reason, str) else peer_or_reason
@@ -100,14 +102,10 @@ def contract(peer_or_reason: Path | str) -> Answers:
 
 def test_a_contract_trial_costs_less_than_a_start_of_python(contract: Answers) -> None:
     """A room, the real SDK, three calls and a ledger: at most 0.6 x of an interpreter's start."""
-    limit = contract["start"]["cpu_ms"] * bench_contract.START_LIMIT
-    assert contract["contract"]["more_cpu_ms"] <= limit * SLACK
-
-
-def test_a_contract_trial_records_all_calls_of_the_dialogue(contract: Answers) -> None:
-    """What is timed is the whole work: three model calls, two tool calls, three grades."""
     ours = contract["contract"]
     assert (ours["n_model_calls"], ours["n_tool_calls"], ours["n_grades"]) == (3, 2, 3)
+    limit = contract["start"]["cpu_ms"] * bench_contract.START_LIMIT
+    assert ours["more_cpu_ms"] <= limit * SLACK
 
 
 @pytest.mark.usefixtures("present_peer")
@@ -130,8 +128,8 @@ def test_frames_of_a_thousand_trials_stay_within_their_limits() -> None:
     """1,000 trials are a frame within 0.03 s of CPU, 25,000 events within 0.3 s."""
     answers = bench_frames.measure(bench_frames.N_AT_LIMIT, rounds=3, peer_python=None, best=True)
     ours = answers["evalkit"]
-    assert ours["trials_cpu_s"] <= bench_frames.TRIALS_LIMIT_S * SLACK
-    assert ours["events_cpu_s"] <= bench_frames.EVENTS_LIMIT_S * SLACK
+    assert ours["trials_cpu_s"] <= _allowed(bench_frames.TRIALS_LIMIT_S)
+    assert ours["events_cpu_s"] <= _allowed(bench_frames.EVENTS_LIMIT_S)
 
 
 def test_frames_cost_at_most_half_of_the_peers(present_peer: Path) -> None:
