@@ -80,6 +80,7 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
     BadRequest
         If nothing could be answered to it.
     """
+    _refuse_background(body)
     items = _items(body.get("input"))
     stored = (Tool(""),) if body.get("prompt") else ()
     tools = (*map(_tool, objects(body.get("tools"))), *stored)
@@ -108,6 +109,15 @@ def read(body: Mapping[str, JSON]) -> ModelRequest:
         n_cached=len(prompt),
         raw=body,
     )
+
+
+def _refuse_background(body: Mapping[str, JSON]) -> None:
+    """Refuse what would be answered before there is an answer, and asked for again and again."""
+    if body.get("background") is True:
+        raise BadRequest(
+            "`background: true` is not supported by the scripted model: there is nothing to wait "
+            "for; let the agent ask in the foreground"
+        )
 
 
 def _items(given: JSON) -> list[Mapping[str, Any]]:

@@ -183,3 +183,11 @@ def test_unscripted_error_is_in_the_sdk_s_shape(serve, gpt) -> None:
     with pytest.raises(openai.BadRequestError, match="UNSCRIPTED"):
         gpt(gateway, max_retries=5).responses.create(**ASK)
     assert gateway.n_requests == 1
+
+
+def test_a_response_in_the_background_is_refused(serve, gpt) -> None:
+    """What would be answered later is refused with what to do instead; no step is taken."""
+    gateway = serve([{"text": "It rains."}])
+    with pytest.raises(openai.BadRequestError, match="in the foreground"):
+        gpt(gateway).responses.create(**ASK, background=True)
+    assert gpt(gateway).responses.create(**ASK).output_text == "It rains."
