@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from evalkit.gateway.canonical import ModelAnswer, ModelRequest, ToolUse
-from evalkit.gateway.jsontext import to_text
 from evalkit.ledger import JSON
+from evalkit.serving.jsontext import to_text
 
 _CUT_TEXT: Final = "This answer of the scripted model breaks off before its end."
 

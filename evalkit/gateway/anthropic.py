@@ -41,6 +41,7 @@ name: Final = "anthropic"
 tool_prefix: Final = "toolu"
 request_header: Final = "request-id"
 overloaded_status: Final = 529
+carries_cut_args: Final = True
 
 _ROLES: Final = ("user", "assistant", "system")
 _TOOLS: Final = ("tool_use", "tool_result")

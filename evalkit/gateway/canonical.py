@@ -1,7 +1,7 @@
 """Requests to a model and its answers, free of any wire format.
 
-The modules ``anthropic``, ``openai_chat`` and ``openai_responses`` translate to
-and from these records; scripts, faults, counting and recording know nothing else.
+The modules ``anthropic``, ``openai_chat``, ``openai_responses`` and ``gemini`` translate
+to and from these records; scripts, faults, counting and recording know nothing else.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class ModelRequest:
     """Tool uses and results, in order."""
     tools: tuple[Tool, ...] = ()
     stream: bool = False
+    framing: Literal["sse", "array"] = "sse"
+    """How a stream is written."""
     stream_usage: bool = True
     """Whether a stream tells the usage."""
     max_tokens: int | None = None
@@ -78,6 +80,8 @@ class ModelRequest:
     """Texts at which the model ends its answer, without them."""
     forced_tool: str = ""
     """The one tool that the model has to use: a way to ask for structured output."""
+    allowed_tools: tuple[str, ...] = ()
+    """The only tools that may be asked for, where not all that are offered may."""
     pieces: tuple[JSON, ...] = ()
     """The prompt piece by piece, as it is counted and cached."""
     n_cached: int = 0

@@ -3,7 +3,7 @@
 Four bytes of JSON are one token, rounded up. The prompt is the system prompt,
 the tools and the messages; the output is the text, the thinking and the tool uses
 (name and arguments). A prompt of 1,024 tokens or more is cached as far as its
-request asks (OpenAI: all of it), and what an earlier request of the trial has
+request asks (OpenAI and Gemini: all of it), and what an earlier request of the trial has
 cached, in whole messages, is read from there.
 """
 
@@ -15,8 +15,8 @@ from itertools import accumulate
 from typing import Final
 
 from evalkit.gateway.canonical import ModelAnswer, ModelRequest, Tokens
-from evalkit.gateway.jsontext import to_bytes
 from evalkit.ledger import JSON
+from evalkit.serving.jsontext import to_bytes
 
 _BYTES_PER_TOKEN: Final = 4
 _LEAST_CACHED: Final = 1024

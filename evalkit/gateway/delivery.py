@@ -1,20 +1,17 @@
-"""What goes back over the connection, as bytes and the way in which they end."""
+"""From an answer of the model to what goes back over the connection."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from evalkit.gateway.canonical import ModelAnswer, ModelRequest, Stamp, Tokens
 from evalkit.gateway.frames import Frame
-from evalkit.gateway.jsontext import to_bytes
 from evalkit.ledger import JSON
-
-Ending = Literal["whole", "clean", "abrupt", "hang"]
-"""How an answer ends: as it should; early, but as if it were the end; with the connection
-closed in the middle; never."""
+from evalkit.serving.delivery import Delivery, Ending
+from evalkit.serving.jsontext import to_bytes
 
 NO_RETRY: Final[Mapping[str, str]] = MappingProxyType({"x-should-retry": "false"})
 SOON: Final[Mapping[str, str]] = MappingProxyType({"retry-after-ms": "1"})
@@ -33,11 +30,15 @@ class Wire(Protocol):
 
     @property
     def request_header(self) -> str:
-        """Header that carries the id of a request."""
+        """Header that carries the id of a request; empty if none does."""
 
     @property
     def overloaded_status(self) -> int:
         """HTTP status of an overloaded provider."""
+
+    @property
+    def carries_cut_args(self) -> bool:
+        """Whether a tool's arguments can reach the agent cut off, as text that is no JSON."""
 
     def read(self, body: Mapping[str, JSON]) -> ModelRequest:
         """Read the body of a request."""
@@ -56,18 +57,6 @@ class Wire(Protocol):
 
     def usage(self, tokens: Tokens) -> dict[str, int]:
         """Count as the provider counts, under the names of a trace."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """An answer, ready to be sent."""
-
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    frames: tuple[bytes, ...] | None = None
-    """The events of a stream, in place of a body."""
-    ending: Ending = "whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +110,11 @@ class Exchange:
         frames: tuple[bytes, ...] | None = None,
         ending: Ending = "whole",
     ) -> Delivery:
-        kind = "application/json" if frames is None else "text/event-stream; charset=utf-8"
+        is_events = frames is not None and self.request.framing == "sse"
+        kind = "text/event-stream; charset=utf-8" if is_events else "application/json"
         return Delivery(200, self._headers(kind), body, frames, ending)
 
     def _headers(self, kind: str) -> dict[str, str]:
-        return {"content-type": kind, self.wire.request_header: self.stamp.id("req")}
+        header = self.wire.request_header
+        told = {header: self.stamp.id("req")} if header else {}
+        return {"content-type": kind, **told}

@@ -10,35 +10,24 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from evalkit.gateway import openai_chat
 from evalkit.gateway.answers import answer_of
 from evalkit.gateway.canonical import BadRequest, ModelAnswer, ModelRequest, Stamp
 from evalkit.gateway.counting import Meter, prompt_tokens
-from evalkit.gateway.delivery import NO_RETRY, Delivery, Exchange, Wire
+from evalkit.gateway.delivery import NO_RETRY, Exchange, Wire
 from evalkit.gateway.faults import Spoiled, spoil
-from evalkit.gateway.http1 import BadHttp, HttpRequest
-from evalkit.gateway.jsontext import parse, to_bytes
 from evalkit.gateway.script import LeftOver, Script, Taken, Unscripted
 from evalkit.gateway.telemetry import Telemetry, is_grpc, is_telemetry
 from evalkit.gateway.watching import ToolWatch
-from evalkit.gateway.wires import route_of, wire_for_errors
+from evalkit.gateway.wires import Route, route_of, wire_for_errors
 from evalkit.gateway.witness import Record, Witness
 from evalkit.ledger import JSON, Event
-
-
-class Finding(NamedTuple):
-    """Something that fails the trial, whatever the agent makes of it."""
-
-    code: str
-    """``unscripted_call``, ``ambiguous_script``, ``bad_request``, ``left_over_steps``,
-    ``gateway_failed`` or ``spans_unreadable``."""
-    reason: str
-    turn: int
-    """0-based."""
-    status: Literal["failed", "incomplete"] = "failed"
-    """What becomes of the trial."""
+from evalkit.serving.delivery import Delivery
+from evalkit.serving.finding import Finding
+from evalkit.serving.http1 import BadHttp, HttpRequest
+from evalkit.serving.jsontext import parse, to_bytes
 
 
 class _Planned(NamedTuple):
@@ -122,16 +111,36 @@ class Endpoint:
                 self._telemetry.write(self._record, turn=self._script.turn)
                 self._settle()
 
-    def restore(self, events: Iterable[Event]) -> None:
+    def restore(
+        self, events: Iterable[Event], *, n_turns: int, n_settled: int | None = None
+    ) -> None:
         """Take up a trial whose process died: its ledger says what was asked and answered.
 
         What its caches held is lost, as are findings, which stand in the ledger.
+
+        Parameters
+        ----------
+        events
+            All of the trial so far.
+        n_turns
+            How many turns are behind it, or in the last of which it is.
+        n_settled
+            How many of the events count for the script; by default all. What came after
+            them is asked anew.
         """
         events = tuple(events)
         with self._lock:
             self._n_calls = sum(event.kind == "model_call" for event in events)
-            self._script.restore(events)
+            self._script.restore(events[:n_settled])
+            self._script.turn = max(n_turns - 1, 0)
             self._watch.restore(events)
+            self._telemetry.restore(events, n_turns=n_turns)
+
+    def leave(self) -> tuple[Finding, ...]:
+        """End this part of the trial, but no turn of it; give all findings."""
+        self._fetch_spans(is_end=True)
+        with self._lock:
+            return self.findings
 
     def answer(self, received: HttpRequest) -> Delivery:
         """Answer one request."""
@@ -143,12 +152,12 @@ class Endpoint:
             reason = f"UNSCRIPTED: nothing answers {received.method} {received.target} here"
             return self._refuse_unread(received, Finding("unscripted_call", reason, turn), 400)
         try:
-            request = route.wire.read(_body(received))
+            request = route.wire.read({**_body(received), **route.told})
         except BadRequest as error:
             finding = Finding("bad_request", f"BAD REQUEST: {error}", turn)
             return self._refuse_unread(received, finding, 400)
-        if route.counts_only:
-            return self._count(route.wire, request, received.target)
+        if route.counted_as:
+            return self._count(route, request, received.target)
         with self._lock:
             planned = self._planned(route.wire, request)
             self._settle()
@@ -245,7 +254,9 @@ class Endpoint:
         self._witness.model_reply(call, {**reply, **told, "finish_reason": reason})
         if not answer.is_json:
             turn = self._script.turn
-            self._watch.asked(answer.tool_uses, turn=turn, asked_by=call, tell=spoiled.asks)
+            is_cut = any(use.is_cut for use in answer.tool_uses)
+            tell = spoiled.asks and (wire.carries_cut_args or not is_cut)
+            self._watch.asked(answer.tool_uses, turn=turn, asked_by=call, tell=tell)
 
     def _refused(self, exchange: Exchange, finding: Finding, *, status: int = 400) -> _Planned:
         """Record that a request is refused; give how its client is told."""
@@ -271,13 +282,13 @@ class Endpoint:
             self._settle()
         return planned.deliver(exchange, planned.answer)
 
-    def _count(self, wire: Wire, request: ModelRequest, target: str) -> Delivery:
+    def _count(self, route: Route, request: ModelRequest, target: str) -> Delivery:
         """Say how many tokens a prompt has; that takes no step of the script."""
         with self._lock:
             self._witness.side_request(target, request.raw)
             self._settle()
-        body = to_bytes({"input_tokens": prompt_tokens(request)})
-        return Exchange(wire, request, Stamp(self._n_calls, 0)).broken(body=body)
+        body = to_bytes({route.counted_as: prompt_tokens(request)})
+        return Exchange(route.wire, request, Stamp(self._n_calls, 0)).broken(body=body)
 
     def _note_left_over(self, left: Sequence[LeftOver]) -> None:
         for one in left:

@@ -22,7 +22,8 @@ from typing import Any, Final
 
 from evalkit.gateway.answers import content_of_fault, cut, cut_tool
 from evalkit.gateway.canonical import ModelAnswer, ModelRequest
-from evalkit.gateway.delivery import SOON, Delivery, Ending, Exchange
+from evalkit.gateway.delivery import SOON, Exchange
+from evalkit.serving.delivery import Delivery, Ending
 from evalkit.trace import CallStatus
 
 _STATUSES: Final[Mapping[str, tuple[int | None, str]]] = {

@@ -1,12 +1,14 @@
-"""Server-sent events: one frame of a stream."""
+"""One frame of a stream: a server-sent event, or a piece of a JSON array."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from evalkit.gateway.jsontext import to_bytes
 from evalkit.ledger import JSON
+from evalkit.serving.jsontext import to_bytes
+
+Framing = Literal["sse", "array"]
 
 _PIECES: Final = 3
 """Into how many deltas a text is split."""
@@ -19,6 +21,8 @@ class Frame(NamedTuple):
     event: str = ""
     is_delta: bool = False
     """Whether it carries a piece of the content."""
+    framing: Framing = "sse"
+    """In an array, a frame brings its own brackets and commas."""
 
     def encode(self) -> bytes:
         r"""Write the event down.
@@ -29,6 +33,8 @@ class Frame(NamedTuple):
         b'event: ping\ndata: {"type":"ping"}\n\n'
         """
         data = self.data.encode() if isinstance(self.data, str) else to_bytes(self.data)
+        if self.framing == "array":
+            return data + b"\r\n"
         head = f"event: {self.event}\n".encode() if self.event else b""
         return b"%bdata: %b\n\n" % (head, data)
 

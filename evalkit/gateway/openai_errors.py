@@ -11,6 +11,7 @@ from evalkit.ledger import JSON
 tool_prefix: Final = "call"
 request_header: Final = "x-request-id"
 overloaded_status: Final = 503
+carries_cut_args: Final = True
 
 _CACHED_IN_STEPS_OF: Final = 128
 

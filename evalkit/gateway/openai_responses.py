@@ -20,6 +20,7 @@ from evalkit.gateway.canonical import (
 from evalkit.gateway.frames import Frame, pieces
 from evalkit.gateway.openai_errors import (
     cached_tokens,
+    carries_cut_args,
     error,
     overloaded_status,
     request_header,
@@ -44,8 +45,8 @@ from evalkit.gateway.reading import (
 from evalkit.ledger import JSON
 
 __all__ = [
-    "error", "finish_reason", "frames", "name", "overloaded_status", "read", "request_header",
-    "tool_prefix", "usage", "whole",
+    "carries_cut_args", "error", "finish_reason", "frames", "name", "overloaded_status", "read",
+    "request_header", "tool_prefix", "usage", "whole",
 ]  # fmt: skip
 
 name: Final = "openai-responses"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalkit.gateway.canonical import ModelRequest
-from evalkit.gateway.jsontext import parse, to_text
+from evalkit.serving.jsontext import parse, to_text
 
 
 def why_impossible(step: Mapping[str, Any], request: ModelRequest) -> str:
@@ -48,6 +48,12 @@ def _wrong_tools(
         return "the next step asks for a tool, but the request forbids that (tool_choice)"
     if len(uses) > 1 and not request.parallel:
         return "the next step asks for several tools, but the request wants one at a time"
+    closed = [use["tool"] for use in uses if use["tool"] not in request.allowed_tools]
+    if request.allowed_tools and closed:
+        return (
+            f"the next step asks for the tool `{closed[0]}`, but the request allows only "
+            f"{', '.join(request.allowed_tools)} (allowedFunctionNames)"
+        )
     if request.tool_choice != "required" or "json" in step:
         return ""
     if not uses:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from evalkit.gateway.canonical import Asked, BadRequest, Returned, Tool, ToolChoice
-from evalkit.gateway.jsontext import parse
 from evalkit.ledger import JSON
+from evalkit.serving.jsontext import parse
 
 _MUST: Final = ("any", "required", "tool", "function", "custom")
 _TEXTS: Final = ("text", "input_text", "output_text")

@@ -10,22 +10,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalkit.errors import UsageError
 from evalkit.gateway.canonical import ModelRequest
 from evalkit.gateway.faults import FAULTS
 from evalkit.gateway.possible import why_impossible
 from evalkit.ledger import JSON, Event
+from evalkit.when_keys import WHEN_KEYS
 
 if TYPE_CHECKING:
     from evalkit.matching import Pattern
-
-WHEN_KEYS: Final = (
-    "system", "user", "model", "messages", "tools", "wire", "stream", "max_tokens", "wants_json",
-)  # fmt: skip
-"""What ``when`` may look at: ``user`` is the last thing the user said, ``tools`` are names,
-``messages`` are ``{role, content}`` with their content as text."""
 
 
 class Unscripted(Exception):

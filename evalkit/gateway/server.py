@@ -16,10 +16,10 @@ import time
 from collections.abc import Iterator
 from typing import Final, Self
 
-from evalkit.gateway.delivery import Delivery
 from evalkit.gateway.endpoint import Endpoint
-from evalkit.gateway.http1 import MAX_BODY_BYTES, BadHttp, Connection, HttpRequest
 from evalkit.gateway.wires import base_urls
+from evalkit.serving.delivery import Delivery
+from evalkit.serving.http1 import MAX_BODY_BYTES, BadHttp, Connection, HttpRequest
 
 HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 512

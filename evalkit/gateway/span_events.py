@@ -57,12 +57,14 @@ class SpanWriter:
     stopwatch
         Knows how long spans of this process took; without one, and where the clock
         stands, nobody does.
+    written
+        How many ids and calls of the trial have a number already.
     """
 
-    def __init__(self, stopwatch: Stopwatch | None) -> None:
+    def __init__(self, stopwatch: Stopwatch | None, *, written: tuple[int, int] = (0, 0)) -> None:
         self._stopwatch = stopwatch
         self._numbers: dict[tuple[str, str], int] = {}
-        self._n_calls = 0
+        self._n_before, self._n_calls = written
 
     def write(self, record: Record, spans: Sequence[RawSpan], *, turns: Turns) -> None:
         """Write spans that came together; what cannot be written is told as a gap."""
@@ -138,7 +140,7 @@ class SpanWriter:
 
     def _id(self, trace_id: str, span_id: str) -> str:
         """Give a span its number, also one that only its children name so far."""
-        number = self._numbers.setdefault((trace_id, span_id), len(self._numbers))
+        number = self._numbers.setdefault((trace_id, span_id), self._n_before + len(self._numbers))
         return f"otel:{number}"
 
 

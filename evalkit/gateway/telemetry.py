@@ -14,18 +14,19 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from evalkit.errors import TraceError
-from evalkit.gateway.delivery import Delivery
-from evalkit.gateway.http1 import BadHttp, HttpRequest
-from evalkit.gateway.jsontext import to_bytes
+from evalkit.serving.delivery import Delivery
+from evalkit.serving.http1 import BadHttp, HttpRequest
+from evalkit.serving.jsontext import to_bytes
 
 if TYPE_CHECKING:
     from evalkit.gateway.flushing import Stopwatch
     from evalkit.gateway.span_events import SpanWriter
     from evalkit.gateway.witness import Record
+    from evalkit.ledger import Event
     from evalkit.spans.exported import RawSpan
     from evalkit.spans.otlp import Encoding
 
@@ -85,6 +86,7 @@ class Telemetry:
         self._began_ns: list[int] = []
         self._stopwatch: Stopwatch | None = None
         self._writer: SpanWriter | None = None
+        self._written = (0, 0)
 
     def take(self, received: HttpRequest) -> Taken:
         """Take in one request; never raises for what stands in it."""
@@ -155,6 +157,18 @@ class Telemetry:
 
             self._stopwatch = start_stopwatch()
 
+    def restore(self, events: Iterable[Event], *, n_turns: int) -> None:
+        """Go on with the numbers of a process that died; what it still held is lost."""
+        self._began_ns = [0] * n_turns
+        ids: set[str | None] = {None}
+        n_calls = 0
+        for event in events:
+            if event.kind == "span":
+                ids |= {event.span, event.data["parent_id"]}
+            elif event.kind == "tool_call":
+                n_calls += event.data.get("at") == "span"
+        self._written = len(ids) - 1, n_calls
+
     def fetch(self, *, is_end: bool = False) -> bool:
         """Have this process's exporter send what it still holds; say if there is news.
 
@@ -184,7 +198,7 @@ class Telemetry:
             spans, self._waiting = self._waiting, []
             gaps, self._gaps = list(self._gaps), {}
         if self._writer is None:
-            self._writer = SpanWriter(self._stopwatch)
+            self._writer = SpanWriter(self._stopwatch, written=self._written)
         self._writer.write(record, spans, turns=Turns(tuple(self._began_ns), turn))
         self._writer.tell_gaps(record, gaps)
 

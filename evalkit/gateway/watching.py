@@ -12,9 +12,9 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from evalkit.gateway.canonical import Asked, Returned, ToolUse
-from evalkit.gateway.jsontext import to_text
 from evalkit.gateway.witness import Witness
 from evalkit.ledger import JSON, Event, encode
+from evalkit.serving.jsontext import to_text
 
 
 class _Call:
@@ -86,7 +86,7 @@ class ToolWatch:
 
     def _add(self, call: _Call) -> None:
         self._calls[call.number] = call
-        self._next = call.number + 1
+        self._next = max(self._next, call.number + 1)
         self._n_open += 1
         for key in (call.use.id, _named(call.use.name, call.use.args)):
             self._by_key.setdefault(key, []).append(call)

@@ -120,9 +120,35 @@ def _call_openai(sdk: Any, url: str) -> None:
     asyncio.run(call_async())
 
 
+def _call_gemini(sdk: Any, url: str) -> None:
+    options = {"base_url": url, "timeout": int(1000 * _TIMEOUT_S)}
+    function = {"name": "w", "description": "w", "parameters_json_schema": _SCHEMA}
+    called = {"function_call": {"name": "w", "args": {}}}
+    result = {"function_response": {"name": "w", "response": {"result": "dry"}}}
+    request = {
+        "model": "warm",
+        "contents": [
+            {"role": "user", "parts": [{"text": "warm"}]},
+            {"role": "model", "parts": [called]},
+            {"role": "user", "parts": [result]},
+        ],
+        "config": {"system_instruction": "w", "tools": [{"function_declarations": [function]}]},
+    }
+    with sdk.Client(api_key=DUMMY_KEY, http_options=options) as client:
+        client.models.generate_content(**request).model_dump()
+        _exhaust(client.models.generate_content_stream(**request))
+
+    async def call() -> None:
+        async with sdk.Client(api_key=DUMMY_KEY, http_options=options).aio as client:
+            await client.models.generate_content(**request)
+
+    asyncio.run(call())
+
+
 _CALLS: Final[Mapping[str, Callable[[Any, str], None]]] = {
     "anthropic": _call_anthropic,
     "openai": _call_openai,
+    "google.genai": _call_gemini,
 }
 
 
@@ -167,8 +193,8 @@ def _body(reader: Any) -> bytes:
 
 def _answer(path: str, body: bytes) -> bytes:
     """Return the reply to a request, as a stream where it asks for one."""
-    is_stream = json.loads(body).get("stream") is True
-    whole, events = _REPLIES[path]
+    is_stream = json.loads(body).get("stream") is True or path.endswith("alt=sse")
+    whole, events = _REPLIES[path.replace("/v1beta/", "/v1/")]
     kind = "text/event-stream" if is_stream else "application/json"
     content = events if is_stream else json.dumps(whole).encode()
     head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {len(content)}\r\n\r\n"
@@ -266,8 +292,30 @@ _RESPONSE_EVENTS: Final = _named(
     {"type": "response.completed", "sequence_number": 2, "response": _RESPONSE},
 )  # fmt: skip
 
+_CONTENT: Final = {
+    "candidates": [
+        {
+            "index": 0,
+            "finishReason": "STOP",
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"text": _TEXT},
+                    {"functionCall": {"id": "t", "name": "w", "args": {"city": "Oslo"}}},
+                ],
+            },
+        }
+    ],
+    "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+    "modelVersion": "warm", "responseId": "r",
+}  # fmt: skip
+_CONTENT_EVENTS: Final = f"data: {json.dumps(_CONTENT)}\n\n".encode()
+_MODEL: Final = "/v1/models/warm"
+
 _REPLIES: Final[Mapping[str, tuple[dict[str, Any], bytes]]] = {
     "/v1/messages": (_MESSAGE, _MESSAGE_EVENTS),
     "/v1/chat/completions": (_CHAT, _CHAT_EVENTS),
     "/v1/responses": (_RESPONSE, _RESPONSE_EVENTS),
+    f"{_MODEL}:generateContent": (_CONTENT, b""),
+    f"{_MODEL}:streamGenerateContent?alt=sse": ({}, _CONTENT_EVENTS),
 }

@@ -92,9 +92,21 @@ SINGLE_THREADED: Mapping[str, tuple[str, Sequence[str]]] = {
             "built_at_import",
         ),
     ),
+    "on_gemini": (
+        "google.genai",
+        (
+            "by_hand",
+            "built_at_import",
+            "calling_by_itself",
+            "chat",
+            "chat_streaming",
+            "asynchronous",
+            "async_streaming",
+        ),
+    ),
     "on_pydantic_ai": (
         "pydantic_ai",
-        ("with_anthropic", "with_openai_chat", "with_openai_responses", "streaming"),
+        ("with_anthropic", "with_openai_chat", "with_openai_responses", "with_gemini", "streaming"),
     ),
     "on_openai_agents": ("agents", ("responses", "chat", "streaming")),
 }

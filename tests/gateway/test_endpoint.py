@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from evalkit.gateway import Endpoint
-from evalkit.gateway.http1 import HttpRequest
 from evalkit.ledger import Event, decode, digest, event_line
 from evalkit.reading import trace_of
 from evalkit.recording import Recorder
+from evalkit.serving.http1 import HttpRequest
 
 HELLO: dict[str, Any] = {
     "model": "m",
@@ -103,7 +103,7 @@ def test_unscripted_call_fails_the_trial_even_if_swallowed(serve) -> None:
         ("POST", "/v1/embeddings"),
         ("GET", "/v1/models"),
         ("GET", "/v1/messages"),
-        ("POST", "/v1beta/models/gemini-x:generateContent"),
+        ("POST", "/v1beta/models/gemini-x:embedContent"),
         ("POST", "/v1/responses/resp_1/cancel"),
         ("DELETE", "/v1/chat/completions"),
         ("POST", "/"),
@@ -227,7 +227,7 @@ def test_a_trial_goes_on_after_its_agent_was_restarted() -> None:
     before.answer(_request(HELLO))
 
     after = Endpoint(turns, recorder.event)
-    after.restore([_reread(event) for event in events])
+    after.restore([_reread(event) for event in events], n_turns=1)
     results = [
         {"role": "assistant",
          "content": [{"type": "tool_use", "id": "toolu_0001", "name": "get_weather",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalkit.gateway import Endpoint
-from evalkit.gateway.http1 import HttpRequest
+from evalkit.serving.http1 import HttpRequest
 
 WORDS = re.findall(
     r"\w+",

@@ -12,10 +12,10 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from evalkit.gateway import telemetry
-from evalkit.gateway.http1 import HttpRequest
 from evalkit.gateway.telemetry import Telemetry
 from evalkit.ledger import digest
 from evalkit.recording import Recorder
+from evalkit.serving.http1 import HttpRequest
 
 JSON = {"content-type": "application/json"}
 PROTOBUF = {"content-type": "application/x-protobuf"}

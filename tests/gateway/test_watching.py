@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from evalkit.gateway.canonical import Asked, Returned, ToolUse
-from evalkit.gateway.jsontext import to_text
 from evalkit.gateway.watching import ToolWatch
 from evalkit.gateway.witness import Witness
 from evalkit.ledger import Event
 from evalkit.reading import trace_of
 from evalkit.recording import Recorder
+from evalkit.serving.jsontext import to_text
 
 
 def _use(name: str, id_: str, **args: Any) -> ToolUse:

@@ -11,7 +11,11 @@ import pytest
 
 from evalkit.sandbox import warming
 
-SDKS = [name for name in ("anthropic", "openai") if importlib.util.find_spec(name)]
+SDKS = [
+    name
+    for name in ("anthropic", "openai", "google.genai")
+    if importlib.util.find_spec(name.partition(".")[0]) and importlib.util.find_spec(name)
+]
 
 
 def _broken(*_, **__):

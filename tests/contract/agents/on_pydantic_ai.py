@@ -23,6 +23,11 @@ def with_openai_responses(text: str) -> str:
     return _reply(f"openai-responses:{tools.MODEL['openai']}", text)
 
 
+def with_gemini(text: str) -> str:
+    """Have the google-genai SDK call the model."""
+    return _reply(f"google:{tools.MODEL['gemini']}", text)
+
+
 async def streaming(text: str) -> str:
     """Stream the answer, on the trial's own event loop."""
     agent = Agent(f"anthropic:{tools.MODEL['anthropic']}", tools=_TOOLS)

@@ -6,7 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-MODEL: Final = {"anthropic": "claude-sonnet-5-5", "openai": "gpt-6-mini"}
+MODEL: Final = {
+    "anthropic": "claude-sonnet-5-5",
+    "openai": "gpt-6-mini",
+    "gemini": "gemini-3.8-flash",
+}
 SYSTEM: Final = "You are a travel agent. Use your tools."
 
 

@@ -178,3 +178,14 @@ def _agent(text: str, run: Callable[[str, Mapping[str, Any]], str]) -> str:
                 {"role": "assistant", "content": message.content},
                 {"role": "user", "content": results},
             ]
+
+
+class Starting:
+    """Sets tracing up where it begins, in each process anew."""
+
+    def __init__(self) -> None:
+        set_up()
+
+    def reply(self, text: str) -> str:
+        """Trace every tool."""
+        return plain(text)
