@@ -10,6 +10,7 @@
 ``bipartite``   maximum matching;  ``alignment``: matching that keeps order
 ``calls``       one expected call;  ``problem``, ``search``: all of them
 ``assignment``  the report: pairs, misses with the nearest call, F1
+``requests``    which HTTP requests ``METHOD address`` means
 ==============  ==========================================================
 """
 

@@ -6,7 +6,7 @@ of a client costs is reading the machine's hundred and more certificates.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class Authority(NamedTuple):
@@ -15,7 +15,11 @@ class Authority(NamedTuple):
     certificate: bytes
     """PEM text, for clients."""
     key: bytes
-    """PEM text, for signing; it is made for one server and never written to a disk."""
+    """PEM text, for signing; it is made for one run and never written to a disk. Trials whose
+    world answers https are told it: nobody but the trials of this run trusts it."""
+
+
+NO_AUTHORITY: Final = Authority(b"", b"")
 
 
 def make_authority() -> Authority:

@@ -58,11 +58,16 @@ class Connections:
     def __init__(self, *, refuse: bool) -> None:
         self.n_refused = 0
         self._refuse = refuse
+        self._is_spared: Callable[[str], bool] | None = None
         self._seen: dict[str, None] = {}
 
     def watch(self) -> None:
         """Begin; nothing can remove the hook from this process again."""
         sys.addaudithook(self._hear)
+
+    def spare(self, holds: Callable[[str], bool]) -> None:
+        """Say which hosts are answered here, and so are not the outside."""
+        self._is_spared = holds
 
     def forget(self) -> None:
         """Begin anew: what was seen so far was somebody else's."""
@@ -85,6 +90,8 @@ class Connections:
 
     def _note(self, event: str, destination: str) -> None:
         """Remember a destination, and refuse it."""
+        if self._is_spared is not None and self._is_spared(_host(destination)):
+            return
         if len(self._seen) < _MAX_DESTINATIONS:
             self._seen[destination] = None
         if not self._refuse:
@@ -137,6 +144,13 @@ def _outside(host: object, port: object = "") -> str:
         return ""
     shown = f"[{name}]" if ":" in name else name
     return f"{shown}:{port}" if port else shown
+
+
+def _host(destination: str) -> str:
+    """Take the host from ``host:port``."""
+    if destination.startswith("["):
+        return destination[1:].partition("]")[0]
+    return destination if destination.count(":") > 1 else destination.partition(":")[0]
 
 
 def _text(host: object) -> str:

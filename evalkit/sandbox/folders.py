@@ -31,9 +31,11 @@ _OPEN_TO_ALL: Final = frozenset({_TMP, "/var/tmp", "/dev/shm"})
 _VERSION_MANAGERS: Final = frozenset({".asdf", ".mise", ".nvm", ".pyenv", ".rbenv", ".volta"})
 # Variables that trials get, with folders that other programs than this one load from.
 _PATHS: Final = ("NODE_PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
-# A name server that no machine has, and one quick attempt: asking fails at once,
-# in every program the same, and the kernel counts it.
-_RESOLVER: Final = b"nameserver 192.0.2.53\noptions attempts:1 timeout:1\n"
+RESOLVER: Final = "192.0.2.53"
+"""A name server that no machine has: asking fails at once, in every program the same, and
+the kernel counts it; unless :mod:`evalkit.sandbox.capture` answers there."""
+# One attempt, and patience for a machine that is busy.
+_RESOLVER: Final = f"nameserver {RESOLVER}\noptions attempts:1 timeout:30\n".encode()
 
 
 class Places(NamedTuple):
