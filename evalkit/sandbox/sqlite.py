@@ -34,11 +34,15 @@ _WORDS: Final = {
 }
 
 
+Opener = Callable[..., sqlite3.Connection]
+
+
 class _Following:
     """What connections follow; nothing, until a trial says so."""
 
     stream: random.Random | None = None
     is_on: bool = False
+    opener: Opener = staticmethod(_open)
 
 
 def install() -> None:
@@ -57,33 +61,68 @@ def follow(stream: random.Random | None) -> None:
     install()
 
 
+def open_by(opener: Opener | None) -> None:
+    """Have connections opened by another function from now on; ``None`` for SQLite's own."""
+    _Following.opener = staticmethod(opener or _open)
+
+
+def open_plain_connection(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+    """Open a database as ``sqlite3.connect`` did before anybody replaced it."""
+    return _open(*args, **kwargs)
+
+
+def open_plain(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+    """Open a database for evalkit itself: nobody watches, and no transaction is begun."""
+    return _open(*(args or (":memory:",)), isolation_level=None, **kwargs)
+
+
 def _connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
-    connection = _open(*args, **kwargs)
+    connection = _Following.opener(*args, **kwargs)
     if _Following.is_on:
-        _replace_functions(connection)
+        replace_functions(connection, stream=_Following.stream)
     return connection
 
 
-def _replace_functions(connection: sqlite3.Connection) -> None:
-    """Replace what reads time or randomness on one connection."""
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def replace_functions(
+    connection: sqlite3.Connection,
+    *,
+    now: Callable[[], datetime] = _now,
+    stream: random.Random | None = None,
+) -> None:
+    """Replace what reads time or randomness on one connection.
+
+    Parameters
+    ----------
+    connection
+        Where SQL is executed.
+    now
+        Gives the time; by default the process's own clock does.
+    stream
+        Randomness; ``None`` leaves SQLite's own.
+    """
     create = connection.create_function
     # Deterministic, although they are not quite: only then may a default or index use them.
     for name, form in _WORDS.items():
-        create(name, 0, _word(form), deterministic=True)
+        create(name, 0, _word(form, now), deterministic=True)
     for name, position in _TIME_FUNCTIONS.items():
-        create(name, -1, _time_function(name, position), deterministic=True)
-    stream = _Following.stream
+        create(name, -1, _time_function(name, position, now=now), deterministic=True)
     if stream is not None:
         create("random", 0, lambda: stream.getrandbits(64) - 2**63)
         create("randomblob", 1, lambda size: stream.randbytes(max(1, int(size or 0))))
 
 
-def _word(form: str) -> Callable[[], str]:
+def _word(form: str, now: Callable[[], datetime]) -> Callable[[], str]:
     """Return a function for one of SQL's time words."""
-    return lambda: datetime.now(UTC).strftime(form)
+    return lambda: now().strftime(form)
 
 
-def _time_function(name: str, position: int) -> Callable[..., _Value]:
+def _time_function(
+    name: str, position: int, *, now: Callable[[], datetime]
+) -> Callable[..., _Value]:
     """Return a function that puts the clock's time where ``now`` stands, and lets SQLite go on."""
 
     def function(*args: _Value) -> _Value:
@@ -91,7 +130,7 @@ def _time_function(name: str, position: int) -> Callable[..., _Value]:
         if len(given) <= position:
             given += ["now"] * (position + 1 - len(given)) if name != "strftime" or given else []
         if len(given) > position and _is_now(given[position]):
-            given[position] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+            given[position] = now().strftime("%Y-%m-%d %H:%M:%S.%f")
         return _original(name, given)
 
     return function
