@@ -32,11 +32,14 @@ REASON_CODES: Final[Mapping[str, str]] = {
     "no_reply": "the agent returned nothing",
     "bad_reply": "the agent returned what is neither text nor a trace",
     "reply_too_large": "the agent returned more than a trial may hold",
+    "delivery_refused": "the agent answered what was delivered to it with an error",
     "unscripted_call": "the agent called its model where the script has nothing",
     "left_over_steps": "the agent did not call its model as often as the script says",
     "ambiguous_script": "two scripts answer one model call",
     "bad_request": "the agent sent its model what no provider would understand",
     "outside_connection": "the agent tried to reach the outside",
+    "unscripted_request": "the agent sent a request that no fixture answers",
+    "ambiguous_fixture": "two fixtures answer one request",
     "left_process": "the agent left a process behind that went on after it",
     "not_deterministic": "two trials under the same conditions did not do the same",
     # incomplete: somebody else's
@@ -48,7 +51,9 @@ REASON_CODES: Final[Mapping[str, str]] = {
     "grader_incomplete": "a grader could not measure",
     "tools_not_observed": "nobody saw the agent's tool calls",
     "gateway_failed": "the scripted model itself failed",
+    "world_failed": "what answers the agent's requests itself failed",
     "spans_unreadable": "the agent sent spans that cannot be read without a missing package",
+    "restart_failed": "what the agent left could not be kept over a restart",
     "worker_lost": "the process of the trial could not be started, or was lost",
     "agent_unavailable": "the agent could not be built in the trial's process",
     "ledger_broken": "the trial's ledger is missing or broken",
@@ -67,6 +72,8 @@ STAGE_CODES: Final = frozenset(
         "ambiguous_script",
         "bad_request",
         "outside_connection",
+        "unscripted_request",
+        "ambiguous_fixture",
         "left_process",
     }
 )

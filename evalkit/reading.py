@@ -83,6 +83,8 @@ class _TraceReader:
         self.span_gaps.update(dict.fromkeys(data.get("span_gaps", ())))
 
     def _read_turn(self, data: Mapping[str, JSON], _: Event) -> None:
+        if data.get("again"):  # the process died in it, and what came out by then stays its own
+            return
         self.turns.append(Turn(data["user"]))
 
     def _read_reply(self, data: Mapping[str, JSON], _: Event) -> None:

@@ -44,6 +44,12 @@ class Recorder:
         self._n_tool_calls = 0
         self._n_model_calls = 0
         self._n_ran = 0
+        self._is_over = False
+
+    @property
+    def n_turns(self) -> int:
+        """How many turns have begun."""
+        return self._n_turns
 
     def event(
         self,
@@ -53,11 +59,30 @@ class Recorder:
         span: str = "",
         real: Mapping[str, JSON] | None = None,
     ) -> None:
-        """Write one event; threads of an agent may do so at the same time."""
+        """Write one event; threads of an agent may do so at the same time, and after the end."""
         with self._lock:
+            if self._is_over:  # an agent that serves knows nothing of the end
+                return
             at = {} if self._clock is None else {"at_s": round(self._clock(), 6)}
             self._emit(Event(self._seq + 1, kind, data, span, "", {**at, **real} if real else at))
             self._seq += 1  # what could not be written leaves no gap
+
+    def go_on(self, events: Sequence[Event], *, n_turns: int) -> None:
+        """Go on with the numbers of a trial whose process died.
+
+        Parameters
+        ----------
+        events
+            All of the trial so far.
+        n_turns
+            How many turns have begun.
+        """
+        calls = [event.data for event in events if event.kind == "tool_call"]
+        self._seq = len(events)
+        self._n_turns = n_turns
+        self._n_ran = sum(call.get("at") == "tool" for call in calls)
+        self._n_tool_calls = sum("at" not in call for call in calls)
+        self._n_model_calls = sum(event.kind == "model_call" for event in events)
 
     def start(self, *, scenario: str, trial: int, lane: str, seed: int | None = None) -> None:
         """Write that a trial begins."""
@@ -65,18 +90,34 @@ class Recorder:
         self.event("trial_start", told)
 
     def end(self, ending: Ending) -> None:
-        """Write how the trial ended; its duration is a real time."""
-        self.event(
-            "trial_end",
-            {"status": ending.status, "reason_code": ending.reason_code, "reason": ending.reason},
-            real=_known({"duration_s": ending.duration_s}),
-        )
+        """Write how the trial ended, and nothing after it; its duration is a real time."""
+        with self._lock:
+            self.event(
+                "trial_end",
+                {
+                    "status": ending.status,
+                    "reason_code": ending.reason_code,
+                    "reason": ending.reason,
+                },
+                real=_known({"duration_s": ending.duration_s}),
+            )
+            self._is_over = True
 
-    def turn(self, user: str, *, advance_s: float | None = None) -> None:
-        """Write that a turn begins; calls and replies that follow belong to it."""
-        told = {"turn": self._n_turns, "user": user}
-        self.event("turn", told | _known({"advance_s": advance_s}))
-        self._n_turns += 1
+    def turn(self, user: str, *, again: bool = False, **how: JSON) -> None:
+        """Write that a turn begins; calls and replies that follow belong to it.
+
+        Parameters
+        ----------
+        user
+            What the user says.
+        again
+            Whether it is the turn that began last, which begins anew after a crash.
+        **how
+            What else happens: ``advance_s``, or how it is delivered. ``None`` is left out.
+        """
+        number = self._n_turns - again
+        self.event("turn", {"turn": number, "user": user} | _known({**how, "again": again or None}))
+        self._n_turns = number + 1
 
     def watched(self, tools: Sequence[str]) -> None:
         """Write which tools tell themselves when they run."""

@@ -16,14 +16,14 @@ ROWS: tuple[frozenset[str], ...] = tuple(
     frozenset(row.split())
     for row in (
         "errors",
-        "ledger matching scanning metering shipped markup",
+        "ledger matching scanning metering shipped markup when_keys",
         "grade trace provenance terminal",
         "joining",
-        "recording reading messages observing",
+        "recording reading messages observing serving",
         "spans",
-        "suite agents sandbox gateway judge stats",
+        "suite agents sandbox gateway outside judge stats",
         "graders trial results",
-        "importers diffing",
+        "importers diffing canaries",
         "run summaries outcomes baselines calibration plots labelling drafting scaffolding",
         "gating mutation",
         "reporting publishing testing",

@@ -264,3 +264,16 @@ def test_call_with_broken_arguments_has_failed_though_nothing_came_back() -> Non
     asked = {"call": 0, "turn": 0, "name": "book", "args": None, "raw_args": '{"fl'}
     (call,) = trace_of([Event(1, "tool_call", asked)]).tool_calls
     assert call.status == "error"
+
+
+def test_nothing_is_written_after_the_end() -> None:
+    """An agent whose threads go on does not break the ledger of its trial."""
+    events: list[Event] = []
+    recorder = Recorder(events.append)
+    recorder.turn("a", deliver="POST /hook", update_id=1, redelivered=None)
+    recorder.end(Ending())
+    recorder.reply("late")
+    recorder.event("log", {"text": "late"})
+    assert [event.kind for event in events] == ["turn", "trial_end"]
+    assert events[0].data == {"turn": 0, "user": "a", "deliver": "POST /hook", "update_id": 1}
+    assert recorder.n_turns == 1

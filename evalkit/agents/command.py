@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import json
 import pickle
-import random
 import time
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
+from evalkit.agents.continuing import Talk, next_talk
+from evalkit.agents.hosting import Killable
 from evalkit.agents.lines import Lines
 from evalkit.agents.program import Program, RunningProgram, log_line
 from evalkit.agents.protocol import (
@@ -88,8 +89,13 @@ class CommandAgent:
             executable=executable,
         )
 
-    def open(self, conversation_id: str) -> CommandConversation:
+    def open(self, talk: Talk | str) -> CommandConversation:
         """Start the command for one trial.
+
+        Parameters
+        ----------
+        talk
+            What the conversation is known by, or its id.
 
         Raises
         ------
@@ -97,26 +103,20 @@ class CommandAgent:
             If it cannot be started.
         """
         program = RunningProgram(Program(self.command, self.folder), speaks=True)
-        return CommandConversation(program, conversation_id)
+        return CommandConversation(program, talk)
 
     def __call__(self) -> CommandConversation:
         """Start the command for one trial, under an id that the trial's seed gives."""
-        return self.open(new_conversation_id())
+        return self.open(next_talk())
 
 
-def new_conversation_id() -> str:
-    """Make an id from the randomness of the trial."""
-    return f"{random.getrandbits(64):016x}"
-
-
-class CommandConversation:
+class CommandConversation(Killable):
     """One trial's conversation with a command."""
 
-    def __init__(self, program: RunningProgram, conversation_id: str) -> None:
+    def __init__(self, program: RunningProgram, talk: Talk | str) -> None:
         self._program = program
         self._lines = Lines(program)
-        self._conversation_id = conversation_id
-        self._n_turns = 0
+        self.conversation_id, self._n_turns = (talk, 0) if isinstance(talk, str) else talk
         self._observes_tools = self._has_state = False
         self._is_open, self._is_sound = True, True
 
@@ -158,7 +158,7 @@ class CommandConversation:
         for line in self._lines.pending():
             if self._take(line, turn) or turn.has_replied:
                 raise AgentFault("bad_reply", f"{self._unasked(line)} before turn {self._n_turns}")
-        said = turn_message(text, turn=self._n_turns, conversation_id=self._conversation_id)
+        said = turn_message(text, turn=self._n_turns, conversation_id=self.conversation_id)
         self._lines.send({"protocol": PROTOCOL, "type": "turn", **said})
         while not self._take(self._next_line(), turn):
             pass
@@ -229,6 +229,11 @@ class CommandConversation:
         self._observes_tools |= message.get("tools") is True
         self._has_state |= message.get("state") is True
 
+    @property
+    def tells_state(self) -> bool:
+        """Whether the agent has said that it tells its state."""
+        return self._has_state
+
     def state(self) -> dict[str, JSON] | None:
         """Ask the agent for its state.
 
@@ -281,6 +286,11 @@ class CommandConversation:
             code, how = "no_reply", "closed its standard output"
         self._program.stop(0)
         return AgentFault(code, f"the agent {how} {asked}; {self._program.last_words()}")
+
+    def kill(self) -> None:
+        """End the agent without a word; what it says then is no reply to anything."""
+        self._is_open = False
+        self._program.stop(0)
 
     def close(self) -> None:
         """End the agent: its input ends, then it is asked to, then made to; once.

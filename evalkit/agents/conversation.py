@@ -22,6 +22,7 @@ from types import FunctionType, TracebackType
 from typing import Any, Final, Self
 
 from evalkit.agents.event_loop import OwnLoop
+from evalkit.agents.hosting import Hosted, Killable
 from evalkit.errors import AgentError
 from evalkit.trace import Trace, Turn
 
@@ -31,6 +32,9 @@ MAX_REPLY_LENGTH: Final = 10_000_000
 
 class BadReplyError(Exception):
     """An agent returned what is no reply; ``code`` says which kind of wrong it is."""
+
+    is_silence = False
+    """Whether it returned nothing at all, which is right where replies come out elsewhere."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
@@ -67,6 +71,11 @@ class Conversation:
         except BaseException:
             self._loop.close()
             raise
+        self.hosted = built if isinstance(built, Hosted) else None
+        """The agent as one that serves, if it does."""
+        self._killable = built if isinstance(built, Killable) else None
+        self._agent = built
+        self._state_of = _teller(built)
         if hasattr(built, "reply"):
             self._close = getattr(built, "close", None)
 
@@ -97,6 +106,30 @@ class Conversation:
             Whatever the agent raises.
         """
         return as_turn(self._finished(self._speak(text)), user=text)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether the agent tells its state; of a program, as far as it has said so."""
+        teller = self._state_of
+        return teller is not None and getattr(teller, "tells_state", True) is True
+
+    def state(self) -> Any:
+        """Ask the agent for its state; gives and raises whatever it does."""
+        return None if self._state_of is None else self._finished(self._state_of.state())
+
+    @property
+    def id(self) -> str:
+        """What the agent knows the conversation by; empty if it is told nothing."""
+        try:
+            found = getattr(self._agent, "conversation_id", "")
+        except Exception:  # an attribute of the agent's own, which nobody asked for
+            return ""
+        return found if isinstance(found, str) else ""
+
+    def kill(self) -> None:
+        """End what the agent runs beside this process, as a crash of the agent would."""
+        if self._killable is not None:
+            self._killable.kill()
 
     def close(self) -> None:
         """Close the agent, if it can be closed, and its event loop; once."""
@@ -189,6 +222,17 @@ def _speaker(agent: object) -> Callable[[str], Any]:
     raise _no_agent(agent)
 
 
+def _teller(agent: Any) -> Any:
+    """Give an agent that can be asked for its state without saying more; else ``None``."""
+    state = getattr(agent, "state", None) if hasattr(agent, "reply") else None
+    if not callable(state):
+        return None
+    try:
+        return agent if _binds(inspect.signature(state)) else None
+    except (TypeError, ValueError):
+        return None
+
+
 def _no_agent(agent: object) -> AgentError:
     hint = " For a graph, use evalkit.agents.langgraph(graph)." if hasattr(agent, "ainvoke") else ""
     return AgentError(
@@ -214,16 +258,23 @@ def as_turn(returned: object, *, user: str) -> Trace:
             _check_size(len(returned))
             return Trace(turns=(Turn(user, (returned,)),), tools_observed=False)
         case None:
-            raise BadReplyError("no_reply", "the agent returned None instead of a reply")
+            raise silence("the agent returned None instead of a reply")
     raise BadReplyError(
         "bad_reply",
         f"the agent returned {type(returned).__name__}; return text or an evalkit Trace",
     )
 
 
+def silence(message: str) -> BadReplyError:
+    """Say that an agent returned nothing."""
+    error = BadReplyError("no_reply", message)
+    error.is_silence = True
+    return error
+
+
 def _checked(trace: Trace) -> Trace:
     if not trace.replies and not trace.tool_calls:
-        raise BadReplyError("no_reply", "the agent returned an empty trace, without any reply")
+        raise silence("the agent returned an empty trace, without any reply")
     _check_size(sum(map(len, trace.replies)))
     return trace
 

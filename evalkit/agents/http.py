@@ -2,8 +2,8 @@
 
 A turn is a POST with ``{"text": "...", "turn": 1, "conversation_id": "..."}``; the
 answer is JSON, ``{"reply": "..."}``. What else it may hold is in GUIDE.md,
-"Agents in any language". No proxy is used and no redirect followed: it would
-hide who answered.
+"Agents in any language". A server may also be sent requests of any other shape
+(:meth:`HttpConversation.deliver`), or none at all: it polls.
 """
 
 from __future__ import annotations
@@ -11,19 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-import selectors
-import socket
-import time
-from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
-from urllib.parse import quote, urlsplit
+from typing import Self
+from urllib.parse import urlsplit
 
-from evalkit.agents.command import new_conversation_id
+from evalkit.agents.continuing import Talk, next_talk
+from evalkit.agents.hosting import Address, Answer, Host, Hosted, Killable, Request
 from evalkit.agents.program import Program
 from evalkit.agents.protocol import (
-    MAX_MESSAGE_BYTES,
     PROTOCOL,
     AgentFault,
     Observations,
@@ -34,17 +30,11 @@ from evalkit.agents.protocol import (
     turn_message,
 )
 from evalkit.agents.reference import AgentRef
-from evalkit.agents.server import Address, Server
+from evalkit.agents.requesting import Caller
+from evalkit.agents.server import Background, Server
 from evalkit.errors import AgentError, UsageError
 from evalkit.ledger import JSON
 from evalkit.trace import Trace
-
-if TYPE_CHECKING:
-    from http.client import HTTPConnection, HTTPResponse
-
-_CONNECT_S: Final = 10.0
-_LOOK_S: Final = 0.1
-_URL_CHARACTERS: Final = "%/:=&?~#+!$,;'@()*[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +59,8 @@ class HttpAgentSpec:
     path: str = "/"
     url: str | None = None
     """Of an agent that runs already, instead of all that."""
+    listens: bool = True
+    """Whether it has a port; one that only polls has none."""
     ready_s: float = 30.0
     """Seconds that the server may take until its port accepts connections."""
     timeout_s: float = 600.0
@@ -80,7 +72,8 @@ class HttpAgentSpec:
         if self.url is not None:
             return f"http: {_address_of(self.url)}"
         port = "a free port" if self.port is None else f"port {self.port}"
-        return f"http: {Program(self.command, self.folder)} ({port}, POST {self.path})"
+        where = f"{port}, POST {self.path}" if self.listens else "polls"
+        return f"http: {Program(self.command, self.folder)} ({where})"
 
     def check_lane(self, lane: str) -> None:
         """Refuse a URL outside the live lane.
@@ -120,8 +113,13 @@ class HttpAgentSpec:
             executable=executable,
         )
 
-    def open(self, conversation_id: str) -> HttpConversation:
+    def open(self, talk: Talk | str) -> HttpConversation:
         """Start the server for one trial and wait until it can be talked to.
+
+        Parameters
+        ----------
+        talk
+            What the conversation is known by, or its id.
 
         Raises
         ------
@@ -131,16 +129,16 @@ class HttpAgentSpec:
             If it ends, or does not listen in time.
         """
         if self.url is not None:
-            address, server = _address_of(self.url), None
-        else:
-            server = Server(
-                Program(self.command, self.folder),
-                port=self.port,
-                path=self.path,
-                ready_s=self.ready_s,
-            )
-            address = server.address
-        return HttpConversation(address, conversation_id, server=server, timeout_s=self.timeout_s)
+            address = _address_of(self.url)
+            return HttpConversation(address, talk, timeout_s=self.timeout_s)
+        host = self._started()
+        return HttpConversation(host.address, talk, host=host, timeout_s=self.timeout_s)
+
+    def _started(self) -> Host:
+        program = Program(self.command, self.folder)
+        if not self.listens:
+            return Background(program)
+        return Server(program, port=self.port, path=self.path, ready_s=self.ready_s)
 
     def __call__(self) -> HttpConversation:
         """Start the server for one trial, under an id of its own.
@@ -148,10 +146,10 @@ class HttpAgentSpec:
         At a URL the id is unique in the world: that server remembers other runs.
         """
         if self.url is None:
-            return self.open(new_conversation_id())
+            return self.open(next_talk())
         import uuid
 
-        return self.open(str(uuid.uuid4()))
+        return self.open(next_talk(lambda: str(uuid.uuid4())))
 
 
 def _address_of(url: str) -> Address:
@@ -176,22 +174,33 @@ def _address_of(url: str) -> Address:
     return Address(host, port or (443 if is_tls else 80), path, is_tls)
 
 
-class HttpConversation:
-    """One trial's conversation with a server."""
+class HttpConversation(Hosted, Killable):
+    """One trial's conversation with a server.
+
+    Parameters
+    ----------
+    address
+        Where turns are posted; ``None`` for an agent that only polls.
+    talk
+        What it is known by, or its id; the same for all turns.
+    host
+        What the agent runs in; ``None`` for one that runs already.
+    timeout_s
+        Seconds without a byte of an answer.
+    """
 
     def __init__(
         self,
-        address: Address,
-        conversation_id: str,
+        address: Address | None,
+        talk: Talk | str,
         *,
-        server: Server | None = None,
+        host: Host | None = None,
         timeout_s: float,
     ) -> None:
         self._address = address
-        self._conversation_id = conversation_id
-        self._server = server
-        self._timeout_s = timeout_s
-        self._n_turns = 0
+        self.conversation_id, self._n_turns = (talk, 0) if isinstance(talk, str) else talk
+        self._host = host
+        self._caller = None if address is None else Caller(address, host, timeout_s=timeout_s)
         self._observes_tools = False
         self._state: dict[str, JSON] | None = None
 
@@ -214,18 +223,36 @@ class HttpConversation:
         AgentFault
             If it ends, or answers with anything but a reply.
         AgentError
-            If nothing listens at its URL.
+            If nothing listens at its URL, or it has no port.
         """
         self._n_turns += 1
         turn = Observations(text)
-        said = turn_message(text, turn=self._n_turns, conversation_id=self._conversation_id)
-        status, data = self._posted(json.dumps(said).encode("ascii"))
+        said = turn_message(text, turn=self._n_turns, conversation_id=self.conversation_id)
+        answer = self._posted(json.dumps(said).encode("ascii"))
+        shown = f"status {answer.status}, {answer.content_type}"
+        where = f"the agent's answer to turn {self._n_turns} ({shown})"
         try:
-            self._take(data, turn, where=f"the agent's answer to turn {self._n_turns} ({status})")
+            self._take(answer.data, turn, where=where)
         except AgentFault as fault:
             fault.trace = self._trace(turn)
             raise
         return self._trace(turn)
+
+    def deliver(self, request: Request, *, turn: int) -> Answer:
+        """Send a request of any shape; whatever the status of the answer."""
+        return self._calls().ask(request, when=f"in turn {turn}")
+
+    def check(self, *, turn: int) -> None:
+        """Raise how the agent ended, if it did."""
+        if self._host is not None and self._host.has_ended():
+            fault = self._host.end(f"in turn {turn}")
+            if fault is not None:
+                raise fault
+
+    @property
+    def tells_state(self) -> bool:
+        """Whether the agent told its state with its last reply."""
+        return self._state is not None
 
     def state(self) -> dict[str, JSON] | None:
         """Give the state that the agent told with its last reply, if any."""
@@ -233,8 +260,13 @@ class HttpConversation:
 
     def close(self) -> None:
         """End the server, if it is the trial's own; once or more often."""
-        if self._server is not None:
-            self._server.stop()
+        if self._host is not None:
+            self._host.stop()
+
+    def kill(self) -> None:
+        """End the server without a word, if it is the trial's own."""
+        if self._host is not None:
+            self._host.kill()
 
     def _trace(self, turn: Observations) -> Trace:
         self._observes_tools |= turn.observes_tools
@@ -251,105 +283,37 @@ class HttpConversation:
         turn.add_reply(message, where=where)
         turn.check()
 
-    def _posted(self, body: bytes) -> tuple[str, bytes]:
-        """Post a turn; give what the answer is called, and its body."""
-        from http.client import HTTPException
+    def _calls(self) -> Caller:
+        if self._caller is None:
+            raise AgentError(
+                "agent: it has no port, so it can neither be called nor be sent a request; add "
+                "`port`, or `deliver` with the address that it polls"
+            )
+        return self._caller
 
-        with closing(self._connected()) as connection:
-            try:
-                connection.request("POST", self._path, body, _headers())
-                self._await_answer(connection.sock)
-                with connection.getresponse() as response:
-                    data = _body(response)
-                    self._check(response, data)
-                    return f"status {response.status}, {_content_type(response)}", data
-            except TimeoutError as error:
-                raise self._fault("sent nothing", f"for {self._timeout_s:g} s") from error
-            except (OSError, HTTPException) as error:
-                raise self._fault("broke off the answer", f"({_shown(error)})") from error
-
-    @property
-    def _path(self) -> str:
-        return quote(self._address.path, safe=_URL_CHARACTERS)
-
-    def _connected(self) -> HTTPConnection:
-        from http.client import HTTPConnection, HTTPSConnection
-
-        kind = HTTPSConnection if self._address.is_tls else HTTPConnection
-        connection = kind(self._address.host, self._address.port, timeout=_CONNECT_S)
-        try:
-            connection.connect()
-        except OSError as error:
-            connection.close()
-            if self._server is not None:
-                raise self._fault("accepted no connection", f"({_shown(error)})") from error
-            raise AgentError(f"agent at {self._address}: {_shown(error)}") from error
-        connection.sock.settimeout(self._timeout_s)
-        return connection
-
-    def _await_answer(self, connection: socket.socket) -> None:
-        """Wait for the first byte, but not for a server that has ended."""
-        due = time.monotonic() + self._timeout_s
-        while not _is_readable(connection):
-            if time.monotonic() > due:
-                raise TimeoutError
-            if self._server is not None and self._server.program.has_ended():
-                if _is_readable(connection):
-                    return
-                raise ConnectionAbortedError("its process ended")
-
-    def _check(self, response: HTTPResponse, data: bytes) -> None:
-        """Refuse an answer that can hold no reply."""
-        if len(data) > MAX_MESSAGE_BYTES:
-            message = f"the agent's answer has more than {MAX_MESSAGE_BYTES:,} bytes"
-            raise AgentFault("reply_too_large", message)
-        if 200 <= response.status < 300:
-            return
-        place = response.getheader("location")
-        where = f" to {place!r}, which is not followed" if place else ""
-        raise AgentFault(
-            "agent_raised" if response.status >= 500 else "bad_reply",
-            f"the agent answered turn {self._n_turns} with status {response.status} "
-            f"{response.reason}{where}: {excerpt(data)}",
-        )
-
-    def _fault(self, what: str, how: str) -> AgentFault:
-        """Say what went wrong; that its process ended is the better reason."""
-        when = f"in turn {self._n_turns}"
-        ended = None if self._server is None else self._server.end(when)
-        return ended or AgentFault("no_reply", f"the agent {what} {when} {how}")
+    def _posted(self, body: bytes) -> Answer:
+        """Post a turn in the way of the protocol."""
+        caller = self._calls()
+        assert self._address is not None
+        request = Request("POST", self._address.path, _headers(), body)
+        answer = caller.ask(request, when=f"in turn {self._n_turns}")
+        if not answer.is_success:
+            raise AgentFault(
+                "agent_raised" if answer.status >= 500 else "bad_reply",
+                f"the agent answered turn {self._n_turns} with {status_text(answer)}",
+            )
+        return answer
 
 
 def _headers() -> dict[str, str]:
     return {
         "Content-Type": "application/json",
         "Accept": "application/json",
-        "Connection": "close",
         "Evalkit-Protocol": str(PROTOCOL),
     }
 
 
-def _body(response: HTTPResponse) -> bytes:
-    """Read a body, up to what is too large; one that is cut off is an error."""
-    from http.client import IncompleteRead
-
-    data = response.read(MAX_MESSAGE_BYTES + 1)
-    if response.length and len(data) <= MAX_MESSAGE_BYTES:  # a bounded read does not say so itself
-        raise IncompleteRead(data, response.length)
-    return data
-
-
-def _content_type(response: HTTPResponse) -> str:
-    named = response.getheader("content-type", "no content type")
-    coding = response.getheader("content-encoding")
-    return f"{named}, {coding}" if coding else named
-
-
-def _shown(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
-def _is_readable(connection: socket.socket) -> bool:
-    with selectors.DefaultSelector() as selector:
-        selector.register(connection, selectors.EVENT_READ)
-        return bool(selector.select(_LOOK_S))
+def status_text(answer: Answer) -> str:
+    """Quote an answer that is no success, for a message."""
+    where = f" to {answer.place!r}, which is not followed" if answer.place else ""
+    return f"status {answer.status} {answer.reason}{where}: {excerpt(answer.data)}"

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evalkit.agents.continuing import next_talk
 from evalkit.errors import AgentError, TraceError
 from evalkit.messages.langchain import trace_of_messages
 from evalkit.trace import Trace
@@ -56,7 +57,8 @@ class LangGraphThread:
     def __init__(self, graph: Any, config: Mapping[str, Any]) -> None:
         self._graph = graph
         self._messages: list[Any] = []
-        configurable = {**config.get("configurable", {}), "thread_id": str(uuid.uuid4())}
+        self.conversation_id = next_talk(lambda: str(uuid.uuid4())).id
+        configurable = {**config.get("configurable", {}), "thread_id": self.conversation_id}
         self._config = {**config, "configurable": configurable}
 
     async def reply(self, text: str) -> Trace:

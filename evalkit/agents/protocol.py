@@ -175,7 +175,9 @@ class Observations:
             If there is neither a reply nor a tool call.
         """
         if not (self._replies or self._calls):
-            raise AgentFault("no_reply", "the agent answered with an empty list of replies")
+            fault = AgentFault("no_reply", "the agent answered with an empty list of replies")
+            fault.is_silence = True
+            raise fault
 
     def trace(self, *, observes_tools: bool) -> Trace:
         """Give the trace of the turn.

@@ -51,19 +51,33 @@ class AgentRef:
         """
         _prepend(self.path)
         if self.pickled is None:
-            _forget_namesake(self.description.partition(":")[0].partition(".")[0], self.path)
-            agent = import_agent(self.description)
+            agent = import_from(self.description, self.path)
             check_agent(agent)
             return agent
         import cloudpickle
 
         try:
-            return cloudpickle.loads(self.pickled)
+            agent = cloudpickle.loads(self.pickled)
         except Exception as error:
             raise AgentError(
                 f"agent {self.description}: cannot be rebuilt in the trial's process: {error!r}; "
                 "move it into a module and name it as 'module:name'"
             ) from error
+        load = getattr(type(agent), "__evalkit_load__", None)  # it names what is imported here
+        return agent if load is None else load(agent)
+
+
+def import_from(reference: str, folders: tuple[str, ...]) -> Any:
+    """Import ``module:name``, from some folders before all others.
+
+    Raises
+    ------
+    AgentError
+        If there is no such module or name, or the module raises.
+    """
+    _prepend(folders)
+    _forget_namesake(reference.partition(":")[0].partition(".")[0], folders)
+    return import_agent(reference)
 
 
 def _prepend(folders: tuple[str, ...]) -> None:
@@ -102,7 +116,7 @@ def refer_to(agent: object, *, path: tuple[str, ...] = ()) -> AgentRef:
         return reference
     check_agent(agent)
     name = getattr(agent, "__qualname__", type(agent).__qualname__)
-    return AgentRef(name, path, _pickled(agent, name), code_hash(agent))
+    return AgentRef(name, path, pickled(agent, name), code_hash(agent))
 
 
 def _locate(reference: str, folders: tuple[str, ...]) -> Path | None:
@@ -244,7 +258,14 @@ def _own_code(code: Any) -> bytes:
         return b"".join(marshal.dumps(code) for code in codes if code is not None)
 
 
-def _pickled(agent: object, name: str) -> bytes:
+def pickled(agent: object, name: str) -> bytes:
+    """Pickle an agent with cloudpickle.
+
+    Raises
+    ------
+    AgentError
+        If it cannot be; the message names the part that is to blame.
+    """
     import cloudpickle
 
     try:

@@ -1,4 +1,4 @@
-"""A server that is started for one trial: its port, its program, its readiness.
+"""A program that serves, started for one trial: its port, if it has one, and its readiness.
 
 What is said to it is :mod:`evalkit.agents.http`'s.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final
 
+from evalkit.agents.hosting import Address
 from evalkit.agents.program import Program, RunningProgram
 from evalkit.agents.protocol import AgentFault
 from evalkit.errors import AgentError
@@ -18,20 +20,6 @@ _LOOPBACK: Final = ("127.0.0.1", "::1")
 _LOOK_S: Final = 0.1
 _TERM_GRACE_S: Final = 1.0
 _PORT_WORD: Final = "{port}"
-
-
-class Address(NamedTuple):
-    """Where a server is reached."""
-
-    host: str
-    port: int
-    path: str
-    is_tls: bool = False
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        shown = self.path.partition("?")[0]  # a query may hold a key
-        return f"http{'s' if self.is_tls else ''}://{host}:{self.port}{shown}"
 
 
 class Server:
@@ -57,7 +45,7 @@ class Server:
     """
 
     def __init__(self, program: Program, *, port: int | None, path: str, ready_s: float) -> None:
-        self._claim = _claimed(port)
+        self._claim = claim_port(port)
         self._port: int = self._claim.getsockname()[1]
         words = tuple(word.replace(_PORT_WORD, str(self._port)) for word in program.command)
         try:
@@ -75,40 +63,120 @@ class Server:
 
     def _host(self, ready_s: float) -> str:
         """Wait until the port accepts, and say at which address."""
-        due, pause = time.monotonic() + ready_s, 0.005
-        while time.monotonic() < due:
-            when = f"before its port {self._port} accepted connections"
-            if self.program.has_ended() and (fault := self.end(when)):
-                raise fault
-            for host in _LOOPBACK:
-                if _accepts(host, self._port):
-                    return host
-            time.sleep(pause)
-            pause = min(2 * pause, 0.05)
+        when = f"before its port {self._port} accepted connections"
+        host = await_port(
+            self._port, ready_s, end=lambda: self.end(when) if self.has_ended() else None
+        )
+        if host:
+            return host
         self.program.stop(0)
         raise AgentFault(
-            "no_reply",
-            f"the agent did not accept connections on port {self._port} within {ready_s:g} s; "
-            f"{self.program.last_words()}",
+            "no_reply", f"{not_ready(self._port, ready_s)}; {self.program.last_words()}"
         )
+
+    def has_ended(self) -> bool:
+        """Say whether its program has ended."""
+        return self.program.has_ended()
 
     def end(self, when: str) -> AgentFault | None:
         """Say how the program ended, if it did."""
-        if not self.program.wait(_LOOK_S):
-            return None
-        self.program.stop(0)
-        code, how = self.program.how_it_ended()
-        return AgentFault(code, f"the agent {how} {when}; {self.program.last_words()}")
+        return program_end(self.program, when)
 
     def stop(self) -> None:
         """End the program and give the port back; once or more often."""
+        self._stop(_TERM_GRACE_S)
+
+    def kill(self) -> None:
+        """End it without a word."""
+        self._stop(0)
+
+    def _stop(self, grace_s: float) -> None:
         try:
-            self.program.stop(_TERM_GRACE_S)
+            self.program.stop(grace_s)
         finally:
             self._claim.close()
 
 
-def _claimed(port: int | None) -> socket.socket:
+class Background:
+    """A trial's own program that listens nowhere: it polls.
+
+    Parameters
+    ----------
+    program
+        What to start.
+
+    Raises
+    ------
+    AgentError
+        If it cannot be started.
+    """
+
+    address = None
+
+    def __init__(self, program: Program) -> None:
+        self._program = RunningProgram(program, speaks=False)
+
+    def has_ended(self) -> bool:
+        """Say whether it has ended."""
+        return self._program.has_ended()
+
+    def end(self, when: str) -> AgentFault | None:
+        """Say how the program ended, if it did."""
+        return program_end(self._program, when)
+
+    def stop(self) -> None:
+        """End the program; once or more often."""
+        self._program.stop(_TERM_GRACE_S)
+
+    def kill(self) -> None:
+        """End it without a word."""
+        self._program.stop(0)
+
+
+def program_end(program: RunningProgram, when: str) -> AgentFault | None:
+    """Say how a program ended, if it did."""
+    if not program.wait(_LOOK_S):
+        return None
+    program.stop(0)
+    code, how = program.how_it_ended()
+    return AgentFault(code, f"the agent {how} {when}; {program.last_words()}")
+
+
+def await_port(port: int, seconds: float, *, end: Callable[[], AgentFault | None]) -> str:
+    """Wait until a port accepts, and say at which address; empty if it does not.
+
+    Parameters
+    ----------
+    port
+        On the loopback.
+    seconds
+        How long to wait.
+    end
+        Gives the fault of an agent that has ended, which is raised.
+
+    Raises
+    ------
+    AgentFault
+        If it ended.
+    """
+    due, pause = time.monotonic() + seconds, 0.005
+    while time.monotonic() < due:
+        if fault := end():
+            raise fault
+        for host in _LOOPBACK:
+            if _accepts(host, port):
+                return host
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    return ""
+
+
+def not_ready(port: int, seconds: float) -> str:
+    """Say that nobody accepted."""
+    return f"the agent did not accept connections on port {port} within {seconds:g} s"
+
+
+def claim_port(port: int | None) -> socket.socket:
     """Keep other trials from a port, for as long as the socket given is open.
 
     Two trials in one network would else talk to one server, and not notice. The

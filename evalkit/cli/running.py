@@ -204,7 +204,7 @@ def _tell(runs: Iterable[Run], outputs: Outputs) -> int:
     done = []
     for run in runs:
         done.append(run)
-        outputs.say(run_text(run))
+        outputs.say(run_text(run), [run])
     if len(done) > 1:
         outputs.say(f"combined digest  {combined_digest(run.digest or '' for run in done)}")
     written = outputs.publish(done)

@@ -2,8 +2,8 @@
 
 Importing this package registers the built-in ones, in the order in which they
 grade: ``truth``, ``path``, ``answer``, ``component``, ``prompt``, ``log``, ``errors``,
-``files``, ``wire_agreement``, ``canary``. Own graders are made with :func:`grader`;
-:func:`grade_trial` applies all that a trial calls for.
+``files``, ``database``, ``state``, ``http``, ``wire_agreement``, ``canary``. Own graders
+are made with :func:`grader`; :func:`grade_trial` applies all that a trial calls for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from evalkit.graders.component import grade_component
 from evalkit.graders.prompt import grade_prompt
 from evalkit.graders.logs import grade_errors, grade_log
 from evalkit.graders.files import grade_files
+from evalkit.graders.database import grade_database
+from evalkit.graders.state import grade_state
+from evalkit.graders.http import grade_http
 from evalkit.graders.wire_agreement import grade_wire_agreement
 from evalkit.graders.canary import grade_canary, planted_in
 # isort: on
@@ -44,11 +47,14 @@ __all__ = [
     "grade_answer",
     "grade_canary",
     "grade_component",
+    "grade_database",
     "grade_errors",
     "grade_files",
+    "grade_http",
     "grade_log",
     "grade_path",
     "grade_prompt",
+    "grade_state",
     "grade_trial",
     "grade_truth",
     "grade_wire_agreement",

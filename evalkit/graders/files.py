@@ -126,8 +126,8 @@ class World(NamedTuple):
         """Say what was done to files, by path."""
         changed = {
             path: "changed" if path in self.sources else "written"
-            for path in self.files
-            if self.is_unchanged(path) is False
+            for path, entry in self.files.items()
+            if self.is_unchanged(path) is False and "beside" not in entry
         }
         removed = [] if self.unseen else [path for path in self.sources if path not in self.files]
         return changed | dict.fromkeys(removed, "removed")

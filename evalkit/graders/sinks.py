@@ -22,7 +22,7 @@ from evalkit.graders.base import Trial
 from evalkit.graders.files import World
 from evalkit.ledger import JSON
 from evalkit.matching.values import is_list
-from evalkit.suite import UserTurn
+from evalkit.suite import DeliverTurn, UserTurn
 from evalkit.suite.fixtures import Sink
 from evalkit.trace import ToolCall
 
@@ -198,6 +198,8 @@ def fed_in(trial: Trial, holds: Callable[[str], bool]) -> tuple[str, ...]:
     for turn in trial.scenario.turns:
         if isinstance(turn, UserTurn):
             texts.append(turn.user)
+        if isinstance(turn, DeliverTurn):
+            texts += [turn.deliver.text or "", *leaves_of(turn.deliver.json_body)]
         script = getattr(turn, "model", None)
         if script is not None and trial.lane == "contract":
             texts += leaves_of(script.model_dump())
@@ -221,8 +223,10 @@ def unseen_sinks(trial: Trial) -> dict[str, str]:
         "log": _unseen_log(trial),
         "error": _unseen_log(trial),
         "file": _unseen_files(trial),
-        "http": "" if trial.lane == "contract" else "nobody saw the agent's requests",
+        "http": _unseen_requests(trial),
         "trace": _unseen_spans(trial),
+        "database": str(trial.outcome.get("database_gap") or ""),
+        "state": _unseen_state(trial),
     }
     return {sink: why for sink, why in found.items() if why}
 
@@ -249,13 +253,39 @@ def _unseen_files(trial: Trial) -> str:
     unread = [
         path
         for path, how in touched.items()
-        if how != "removed" and not isinstance(world.files[path].get("text"), str)
+        if how != "removed" and not _is_read(world.files[path])
     ]
     unread += world.doubtful()
     if unread:
         more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
         return f"{unread[0]}{more} cannot be read: no UTF-8 text, or too large to be kept"
     return world.unseen
+
+
+def _unseen_requests(trial: Trial) -> str:
+    if trial.lane != "contract":
+        return "nobody saw the agent's requests"
+    n_lost = sum(map(_was_lost, _world(trial).get("http", ())))
+    said = f"the body of {n_lost} request(s) was not kept: no UTF-8 text, or too large"
+    return said * bool(n_lost)
+
+
+def _was_lost(told: JSON) -> bool:
+    """Say whether a request had a body that its ledger has not."""
+    if not isinstance(told, Mapping) or not told.get("size"):
+        return False
+    return told.get("json") is None and told.get("text") is None
+
+
+def _is_read(entry: Mapping[str, JSON]) -> bool:
+    """Say whether what a file holds is known; of a database, its rows tell."""
+    return isinstance(entry.get("text"), str) or bool(entry.get("database"))
+
+
+def _unseen_state(trial: Trial) -> str:
+    told: Any = trial.outcome.get("state") or ()
+    lost = [one["problem"] for one in told if "are kept" in one.get("problem", "")]
+    return str(lost[0]) if lost else ""
 
 
 def _unseen_spans(trial: Trial) -> str:

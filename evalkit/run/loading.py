@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 from evalkit.errors import SuiteError
 from evalkit.graders import known_graders
+from evalkit.run.databases import database_problems
+from evalkit.run.worlds import port_problems
 from evalkit.suite import Suite
 from evalkit.suite.known_names import grader_problems
 from evalkit.suite.loading import parse_suite
@@ -44,7 +46,11 @@ def load_suite(source: PathLike | Iterable[dict[str, Any]], *, name: str = "reco
         suite = parse_suite(Path(source))
     else:
         suite = suite_from_records(list(source), name=name)
-    problems = list(grader_problems(suite, known_graders()))
+    problems = [
+        *grader_problems(suite, known_graders()),
+        *database_problems(suite),
+        *port_problems(suite),
+    ]
     if problems:
         raise SuiteError(problems)
     return suite

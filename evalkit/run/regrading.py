@@ -30,7 +30,6 @@ from evalkit.run.planning import GraderName, grader_names, new_manifest, planned
 from evalkit.run.viewing import TrialViewer
 from evalkit.suite import Scenario, Suite
 from evalkit.trace import Trace
-from evalkit.trial import unbuilt_checks
 
 Match: TypeAlias = Mapping[str, str] | Callable[[str], str | None] | None
 """From a run's scenario id to the suite's; ``None``: they are the same."""
@@ -197,7 +196,7 @@ class _Regrader:
             tags=tuple(dict.fromkeys((*old.tags, *scenario.tags))),
             cluster=scenario.cluster or "",
         )
-        record = tell(ending=_checkable(ending_of(events), scenario))
+        record = tell(ending=ending_of(events))
         fault = self._copies.fault_of(record, events)
         return without_values(record if fault is None else tell(ending=fault), scenario)
 
@@ -205,15 +204,6 @@ class _Regrader:
         """Grade anew, and keep what no grader of ours had said."""
         foreign = tuple(grade for grade in old.grades if grade.grader not in known_graders())
         return foreign + grade_trial(trial, more=self._more)
-
-
-def _checkable(ending: Ending, scenario: Scenario) -> Ending:
-    """Make a trial incomplete whose scenario expects what nobody can check yet."""
-    unbuilt = unbuilt_checks(scenario)
-    if not unbuilt or ending.status != "passed":
-        return ending
-    reason = f"this version cannot check {', '.join(unbuilt)} yet"
-    return replace(ending, status="incomplete", reason_code="not_built", reason=reason)
 
 
 def _ungraded(key: tuple[str, int], code: str, reason: str) -> TrialRecord:

@@ -54,7 +54,7 @@ from evalkit.trial import (
 
 Isolation: TypeAlias = Literal["process", "none"]
 LedgerPath: TypeAlias = Callable[[TrialOrder], Path]
-_MODULE_AND_NAME: Final = re.compile(r"[\w.]+:[\w.]+")
+_MODULE_AND_NAME: Final = re.compile(r"(?:http: )?([\w.]+:[\w.]+)(?: \(.*\))?")
 DEFAULT_OUT: Final = "data/runs"
 
 
@@ -187,7 +187,8 @@ def resume_run(
 
 def _agent_again(manifest: Manifest) -> str | None:
     """Name the agent that a run began with, if it has a name; else it is the suite's."""
-    return manifest.agent if _MODULE_AND_NAME.fullmatch(manifest.agent) else None
+    named = _MODULE_AND_NAME.fullmatch(manifest.agent)
+    return named[1] if named else None
 
 
 def _check_choices(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ from evalkit.reading import ending_of, trace_of
 from evalkit.results import Manifest
 from evalkit.suite import Scenario, Suite
 from evalkit.trace import Trace
-from evalkit.trial import files_of
+from evalkit.trial import database_gap, databases_of, files_of, states_of, written_into
 
 _RAISED: Final = frozenset({"agent_raised", "agent_exited", "bad_reply"})
 """Endings whose reason quotes what an agent said in its fault."""
@@ -70,25 +71,40 @@ class TrialViewer:
         return Trial(
             scenario=scenario,
             trace=trace,
-            outcome=self._outcome(events),
+            outcome=self._outcome(events, scenario),
             trial=trial,
             lane=self._manifest.lane,
             whole=_ran_to_its_end(ending, trace),
             duration_s=ending.duration_s,
         )
 
-    def _outcome(self, events: Sequence[Event]) -> Mapping[str, JSON]:
+    def _outcome(self, events: Sequence[Event], scenario: Scenario) -> Mapping[str, JSON]:
         """Give the state of the world after the trial, as far as anybody looked."""
         outcome: dict[str, JSON] = {}
         if self._manifest.lane == "contract":
             fixtures = {"fixtures": self._fixtures, "fixture_texts": self._fixture_texts}
-            outcome = {**files_of(events), **fixtures}
+            seen = {**files_of(events), **databases_of(events)}
+            outcome = {**seen, **fixtures, "requests": _requests(events)}
+        outcome |= states_of(events)
         if counted := _counted(events):
             outcome["counted_prompts"] = counted
         if sinks := _sinks(events):
             outcome["sinks"] = sinks
+        if scenario.canaries:
+            outcome |= self._databases(events, scenario, sinks)
         gap = _log_gap(events, isolation=self._manifest.isolation)
         return {**outcome, "log_gap": gap} if gap else outcome
+
+    def _databases(
+        self, events: Sequence[Event], scenario: Scenario, sinks: Mapping[str, JSON]
+    ) -> Mapping[str, JSON]:
+        """Give what was written into databases, and why not all of it was seen."""
+        given = scenario.fixtures.database if scenario.fixtures is not None else {}
+        texts = {name: self._fixture_texts.get(source, "") for name, source in given.items()}
+        written = written_into(events, given=texts)
+        found: dict[str, JSON] = {"sinks": {**sinks, "database": written}} if written else {}
+        gap = database_gap(events)
+        return {**found, "database_gap": gap} if gap else found
 
 
 def _log_gap(events: Sequence[Event], *, isolation: str) -> str:
@@ -105,10 +121,16 @@ def _counted(events: Sequence[Event]) -> list[JSON]:
     found: list[JSON] = []
     turn = -1
     for event in events:
-        turn += event.kind == "turn"
+        turn += event.kind == "turn" and not event.data.get("again")
         if event.kind == "http" and event.data.get("to") == "model":
             found.append({"turn": max(turn, 0), "body": event.data.get("body")})
     return found
+
+
+def _requests(events: Sequence[Event]) -> list[JSON]:
+    """Give what the agent sent to the outside, answered by a fixture or not."""
+    told = (event.data for event in events if event.kind == "http")
+    return [dict(data) for data in told if data.get("to") == "fixture"]
 
 
 def _sinks(events: Sequence[Event]) -> dict[str, list[JSON]]:
@@ -118,8 +140,6 @@ def _sinks(events: Sequence[Event]) -> dict[str, list[JSON]]:
         told = dict(event.data)
         if event.kind == "http" and told.get("to") != "model":
             found.setdefault("http", []).append(told)
-        elif event.kind == "database":
-            found.setdefault("database", []).append(told)
         elif event.kind == "state" and "state" in told:
             found.setdefault("state", []).append(told["state"])
         elif event.kind == "trial_end" and told.get("reason_code") in _RAISED:
@@ -131,7 +151,8 @@ def _fixture_bytes(suite: Suite) -> dict[str, bytes]:
     """Read the fixture files of a suite, by their path in its folder."""
     folder = suite.path.parent if suite.path is not None else Path.cwd()
     given = (scenario.fixtures for scenario in suite if scenario.fixtures is not None)
-    paths = {path for fixtures in given for path in fixtures.files.values()}
+    sources = ((*fixtures.files.values(), *fixtures.database.values()) for fixtures in given)
+    paths = set(chain.from_iterable(sources))
     return {path: (folder / path).read_bytes() for path in paths}
 
 

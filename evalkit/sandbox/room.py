@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from evalkit.sandbox import barrier as barriers
 from evalkit.sandbox import folders, identifiers, kernel, namespaces
@@ -33,6 +33,9 @@ from evalkit.sandbox.clock import load as load_clock
 from evalkit.sandbox.connections import NOBODY, Connections, Refused
 from evalkit.sandbox.environment import adopt, assign, place_variables
 from evalkit.sandbox.folders import DISK_LIMIT, ROOM, Places, View, plan_view
+
+if TYPE_CHECKING:
+    from evalkit.sandbox.capture import Captured
 
 if sys.platform != "win32":
     import resource
@@ -70,6 +73,10 @@ class Room:
     """Path of libfaketime, for a process that starts other programs; they see the clock then."""
     disk_limit: int = DISK_LIMIT
     """Bytes that its folders, and any one file that it writes, may hold."""
+    captures: tuple[tuple[str, int], ...] = ()
+    """Addresses and ports of the outside that somebody in the room answers at; see
+    :mod:`evalkit.sandbox.capture`. Behind a weaker barrier than ``namespace`` only those
+    of loopback can be had."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Every trial unpacks one: by themselves dataclasses take several times as long.
@@ -79,7 +86,15 @@ class Room:
 class Entered:
     """What became of a :class:`Room`: handles on it, for the trial's own process."""
 
-    def __init__(self, room: Room, place: _Place, *, clock: Clock | None, n_before: int) -> None:
+    def __init__(
+        self,
+        room: Room,
+        place: _Place,
+        *,
+        clock: Clock | None,
+        n_before: int,
+        captured: Captured | None,
+    ) -> None:
         self.barrier: Barrier = room.barrier
         """What stands between the trial and the network."""
         self.places = place.places
@@ -90,8 +105,12 @@ class Entered:
         """What is weaker than it should be, a sentence each."""
         self.clock = clock
         """The clock, to be moved by replies and ``advance``; ``None`` for real time."""
+        self.captured = captured
+        """What arrives from inside, for whoever answers it; ``None`` if nothing is captured."""
         self._n_before = n_before
         self._connections = _watched_connections(room.barrier)
+        if captured is not None:
+            self._connections.spare(captured.holds)
 
     def refused(self) -> Refused:
         """Return the attempts to reach the outside so far, of everything in the room."""
@@ -147,10 +166,20 @@ def enter(room: Room) -> Entered:
     place = _find_place(room, view, has_mounts=has_mounts)
     _move_in(room, place.places)
     folders.put_files(held, place.places.work)
+    captured = _capture(room) if room.captures else None
     clock = _set_clock_and_ids(room, place.places)
     _bind_hands(room)
     _Shared.is_entered = True
-    return Entered(room, place, clock=clock, n_before=n_before)
+    return Entered(room, place, clock=clock, n_before=n_before, captured=captured)
+
+
+def _capture(room: Room) -> Captured:
+    """Take in what is sent to the outside, as far as the barrier lets that be."""
+    from evalkit.sandbox import capture
+
+    if room.barrier == "namespace":
+        return capture.capture(room.captures)
+    return capture.on_loopback(room.captures)
 
 
 def _separate(room: Room) -> tuple[int, bool]:

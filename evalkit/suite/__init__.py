@@ -8,6 +8,7 @@ running a suite is not done here either.
 from __future__ import annotations
 
 from evalkit.suite.bans import Forbid, ForbiddenCall, ForbiddenText
+from evalkit.suite.delivery import Delivery, ReplySource, filled
 from evalkit.suite.expectations import (
     CallExpect,
     ComponentExpect,
@@ -29,13 +30,11 @@ from evalkit.suite.expectations import (
 from evalkit.suite.fixtures import (
     Canary,
     Clock,
-    Delivery,
     Fixtures,
     HttpFixture,
     HttpResponse,
     LiveFault,
     Network,
-    ReplySource,
 )
 from evalkit.suite.hashing import content_hash, with_versions
 from evalkit.suite.journey import (
@@ -125,6 +124,7 @@ __all__ = [
     "Turn",
     "UserTurn",
     "content_hash",
+    "filled",
     "grader_problems",
     "names_tools",
     "parse_suite",

@@ -11,14 +11,14 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from evalkit.suite.bans import Forbid, ForbiddenCall
+from evalkit.suite.delivery_checks import delivery_problems
 from evalkit.suite.expectations import DatabaseExpect, Expect, ToolsExpect
 from evalkit.suite.fields import KeyPath, one_of_words, suggestion
+from evalkit.suite.http_checks import http_problems
 from evalkit.suite.journey import DeliverTurn, RedeliverTurn, UserTurn
 from evalkit.suite.models import Scenario
 
 Found = Iterator[tuple[KeyPath, str]]
-
-_FILLED_BY_DELIVERY = ("text", "update_id")
 
 
 class _Scope(NamedTuple):
@@ -38,6 +38,8 @@ def scenario_problems(scenario: Scenario) -> Found:
     yield from _databases(scenario, scopes)
     yield from _fixture_targets(scenario)
     yield from _names(scenario)
+    yield from delivery_problems(scenario)
+    yield from http_problems(scenario)
 
 
 def _scopes(scenario: Scenario) -> list[_Scope]:
@@ -185,6 +187,3 @@ def _names(scenario: Scenario) -> Found:
     for index, canary in enumerate(scenario.canaries):
         if counts[canary.name] > 1:
             yield ("canaries", index, "name"), f"{canary.name!r} is given twice: rename one"
-    for name in _FILLED_BY_DELIVERY if scenario.deliver else ():
-        if name in scenario.vars:
-            yield ("vars", name), f"{{{name}}} is filled in by `deliver`: rename the variable"

@@ -1,4 +1,4 @@
-"""The world around the agent: fixtures, network, canaries, the clock, and how turns reach it."""
+"""The world around the agent: fixtures, network, canaries, the clock."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from evalkit.suite.fields import (
     Name,
     Names,
     NonEmpty,
-    Pattern,
     Position,
     RelativePath,
     Request,
     SuiteModel,
     as_tuple,
 )
-from evalkit.suite.model_script import FaultName
+from evalkit.suite.model_script import FaultName, When
 
 Sink: TypeAlias = Literal[
     "reply",
@@ -159,25 +158,14 @@ class Canary(SuiteModel):
     value: Annotated[str, AfterValidator(_searchable)]
     allow: Annotated[tuple[Sink, ...], BeforeValidator(as_tuple)] = ()
 
+    @model_validator(mode="after")
+    def _is_named_otherwise(self) -> Canary:
+        """Refuse a name that says the value: reports write the name in its place."""
+        from evalkit.scanning import squash
 
-class Delivery(SuiteModel):
-    """How a turn reaches an agent that is not called: a request to it.
-
-    ``{text}`` stands for what the user says, ``{update_id}`` for the turn's number.
-    """
-
-    request: Request = Field(alias="http")
-    json_body: Body = Field(None, alias="json")
-    text: str | None = None
-    headers: Mapping[str, str] = {}
-
-
-class ReplySource(SuiteModel):
-    """Where replies come out, when they are not what the agent returns."""
-
-    request: Request = Field(alias="http")
-    field: Name
-    """Dotted path to the text in the request's JSON."""
+        if squash(self.value) in squash(self.name):
+            raise ValueError("its name says its value, which no report may: rename it")
+        return self
 
 
 class LiveFault(SuiteModel):
@@ -187,5 +175,5 @@ class LiveFault(SuiteModel):
     call: Position = 1
     """The first model call of the trial that it hits; the first is 1."""
     times: Position = 1
-    when: Mapping[str, Pattern] | None = None
+    when: When | None = None
     """Count only the requests that match."""

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from evalkit.suite.bans import Forbid
+from evalkit.suite.delivery import Delivery
 from evalkit.suite.expectations import Expect
 from evalkit.suite.fields import Duration, Position, SuiteModel, one_of_words
-from evalkit.suite.fixtures import Delivery
 from evalkit.suite.model_script import ModelScript
 
 

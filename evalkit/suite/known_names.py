@@ -37,7 +37,7 @@ def grader_problems(suite: Suite, known: Collection[str]) -> list[Problem]:
         for position, use in enumerate(scenario.graders)
         if use.name not in known
     )
-    return _placed(suite, found)
+    return placed_problems(suite, found)
 
 
 def tool_problems(suite: Suite, declared: Mapping[str, Collection[str] | None]) -> list[Problem]:
@@ -64,7 +64,7 @@ def tool_problems(suite: Suite, declared: Mapping[str, Collection[str] | None]) 
         for named in _named_tools(scenario)
         for problem in _tool_problem(named, declared, path=("scenarios", index, *named.path))
     )
-    return _placed(suite, found)
+    return placed_problems(suite, found)
 
 
 def names_tools(suite: Suite) -> bool:
@@ -130,7 +130,7 @@ def _tool_problem(
             yield (*path, "args", name), f"{tool!r} takes no argument {name!r}.{hint}"
 
 
-def _placed(suite: Suite, found: Iterable[tuple[KeyPath, str]]) -> list[Problem]:
+def placed_problems(suite: Suite, found: Iterable[tuple[KeyPath, str]]) -> list[Problem]:
     """Give problems of a parsed suite their lines, from its file as it is now."""
     problems = list(found)
     if not problems:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from evalkit.errors import Problem, SuiteError
 from evalkit.suite.checks import scenario_problems
 from evalkit.suite.defaults import with_defaults
+from evalkit.suite.delivery_checks import agent_problems
 from evalkit.suite.fields import KeyPath
 from evalkit.suite.hashing import with_hashes
 from evalkit.suite.models import Scenario, Suite
@@ -99,6 +100,9 @@ class _Reading:
         scenarios = self._scenarios(data["scenarios"]) if "scenarios" in data else ()
         if header and scenarios:
             scenarios = self._with_clusters(scenarios, header.cluster)
+        if header and not self.problems:  # else a scenario may be missing, and its number wrong
+            for place, message in agent_problems(header.agent, scenarios):
+                self._complain(self._place_of(place), message)
         if self.problems or header is None:
             raise SuiteError(_in_order(self.problems))
         suite = header.model_copy(update={"scenarios": tuple(scenarios), "path": path})
@@ -164,6 +168,14 @@ class _Reading:
         if len(shared) > len(own):
             return ("defaults", *shared)
         return ("scenarios", index, *own)
+
+    def _place_of(self, place: KeyPath) -> KeyPath:
+        """Find a place of the checked suite again in what was written."""
+        data = self.document.data
+        if place[0] == "scenarios":
+            index = int(place[1])
+            return self._place(place[2:], data["scenarios"][index], index=index)
+        return written_path(place, data)
 
     def _refuse_repeated_ids(self, written: Iterable[Any]) -> None:
         """Refuse equal ids, also where only a file system takes them for equal."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     Discriminator,
     Field,
     Tag,
@@ -19,7 +20,18 @@ from pydantic import (
     model_validator,
 )
 
-from evalkit.suite.fields import Json, Name, Pattern, Position, SuiteModel, named, one_of_words
+from evalkit.suite.fields import (
+    Json,
+    Name,
+    Pattern,
+    Position,
+    SeveralProblems,
+    SuiteModel,
+    named,
+    one_of_words,
+    suggestion,
+)
+from evalkit.when_keys import WHEN_KEYS
 
 FaultName: TypeAlias = Literal[
     "rate_limited",
@@ -138,10 +150,31 @@ Step = Annotated[
 ]
 
 
+def _check_when(when: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Refuse a pattern on what no request has: it would end each trial."""
+    known = f" It may look at {one_of_words(WHEN_KEYS)}."
+    unknown = [
+        ((key,), f"`when` cannot look at `{key}`.{suggestion(key, WHEN_KEYS) or known}")
+        for key in when
+        if key not in WHEN_KEYS
+    ]
+    if unknown:
+        raise SeveralProblems(unknown)
+    return when
+
+
+When = Annotated[
+    Mapping[str, Pattern],
+    AfterValidator(_check_when),
+    Field(json_schema_extra={"propertyNames": {"enum": list(WHEN_KEYS)}}),
+]
+"""Patterns on a request to the model, by what they look at."""
+
+
 class Script(SuiteModel):
     """The steps for the requests that ``when`` matches (all, if it is ``None``)."""
 
-    when: Mapping[str, Pattern] | None = None
+    when: When | None = None
     """Patterns on the request, such as ``{system: {$contains: analyst}}``."""
     steps: tuple[Step, ...]
 

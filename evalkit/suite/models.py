@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from evalkit.suite.bans import Forbid
+from evalkit.suite.delivery import Delivery, ReplySource
 from evalkit.suite.expectations import Expect
 from evalkit.suite.fields import (
     Amount,
@@ -34,11 +35,9 @@ from evalkit.suite.fields import (
 from evalkit.suite.fixtures import (
     Canary,
     Clock,
-    Delivery,
     Fixtures,
     LiveFault,
     Network,
-    ReplySource,
 )
 from evalkit.suite.journey import DeliverTurn, Turn, UserTurn
 
@@ -179,6 +178,13 @@ class Scenario(SuiteModel):
         return next((turn.user for turn in self.turns if isinstance(turn, UserTurn)), "")
 
     @property
+    def deliveries(self) -> tuple[Delivery, ...]:
+        """Every way in which a turn reaches the agent without a call."""
+        own = (turn.deliver for turn in self.turns if isinstance(turn, DeliverTurn))
+        shared = () if self.deliver is None else (self.deliver,)
+        return (*shared, *own)
+
+    @property
     def is_scripted(self) -> bool:
         """Tell whether every user turn and delivery has a model script."""
         return all(
@@ -201,7 +207,10 @@ class HttpAgent(SuiteModel):
     """An agent that is reached over HTTP: started inside, or (live lane) at a ``url``."""
 
     command: tuple[str, ...] = ()
+    serve: Annotated[str, AfterValidator(_check_entry)] | None = None
+    """``module:function`` that serves until the trial ends, in the trial's own process."""
     port: Annotated[int, Field(strict=True, ge=1, le=65535)] | None = None
+    """Where it listens; an agent that only polls does without."""
     path: str = "/"
     url: str | None = None
 
@@ -212,9 +221,9 @@ class HttpAgent(SuiteModel):
 
     @model_validator(mode="after")
     def _reachable(self) -> HttpAgent:
-        started = bool(self.command) and self.port is not None
-        if started == (self.url is not None):
-            raise ValueError("write `command` and `port`, or `url` alone")
+        ways = (bool(self.command), self.serve is not None, self.url is not None)
+        if sum(ways) != 1 or (self.url is not None and self.port is not None):
+            raise ValueError("write `command` or `serve`, each with `port`, or `url` alone")
         return self
 
 

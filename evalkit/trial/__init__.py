@@ -10,32 +10,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evalkit.trial.controller import FinishedTrial, ProcessTrials, Surroundings, run_here
+    from evalkit.trial.controller import ProcessTrials, Surroundings, run_here
     from evalkit.trial.files import files_of
-    from evalkit.trial.order import Advance, Staging, TrialOrder, trial_seed
-    from evalkit.trial.readiness import LANES, clock_parts, unbuilt_checks, unbuilt_parts
+    from evalkit.trial.flight import FinishedTrial
+    from evalkit.trial.order import Advance, Deliver, Restart, Staging, TrialOrder, trial_seed
+    from evalkit.trial.outcome import database_gap, databases_of, states_of, written_into
+    from evalkit.trial.readiness import LANES, clock_parts, unbuilt_parts
 
 __all__ = [
     "LANES",
     "Advance",
+    "Deliver",
     "FinishedTrial",
     "ProcessTrials",
+    "Restart",
     "Staging",
     "Surroundings",
     "TrialOrder",
     "clock_parts",
+    "database_gap",
+    "databases_of",
     "files_of",
     "run_here",
+    "states_of",
     "trial_seed",
-    "unbuilt_checks",
     "unbuilt_parts",
+    "written_into",
 ]
 
 _HOME = {
-    **dict.fromkeys(("FinishedTrial", "ProcessTrials", "Surroundings", "run_here"), "controller"),
+    **dict.fromkeys(("ProcessTrials", "Surroundings", "run_here"), "controller"),
     "files_of": "files",
-    **dict.fromkeys(("Advance", "Staging", "TrialOrder", "trial_seed"), "order"),
-    **dict.fromkeys(("LANES", "clock_parts", "unbuilt_checks", "unbuilt_parts"), "readiness"),
+    "FinishedTrial": "flight",
+    **dict.fromkeys(("Advance", "Deliver", "Restart", "Staging"), "order"),
+    **dict.fromkeys(("TrialOrder", "trial_seed"), "order"),
+    **dict.fromkeys(("database_gap", "databases_of", "states_of", "written_into"), "outcome"),
+    **dict.fromkeys(("LANES", "clock_parts", "unbuilt_parts"), "readiness"),
 }
 """Module that each public name comes from."""
 

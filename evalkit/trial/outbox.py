@@ -15,6 +15,9 @@ from typing import Final
 ACKNOWLEDGE: Final = b""
 """The line that asks the controller to say that all before it is written."""
 ACKNOWLEDGED: Final = b"k"
+LEAVING: Final = b"!"
+"""How lines begin that are not the ledger's: the process leaves, and (after a second one)
+what it hands over."""
 
 
 class Outbox:
@@ -24,6 +27,8 @@ class Outbox:
         self._channel = channel
         self._owner = os.getpid()
         self._lock = threading.Lock()
+        self._settling = threading.Lock()
+        """The scripted model and the world may both wait: each for its own acknowledgement."""
         self._held = bytearray()
         self._is_holding = False
 
@@ -43,11 +48,25 @@ class Outbox:
 
     def settle(self) -> None:
         """Send what is held, and return when the controller has written it."""
-        with self._lock:
-            self._is_holding = False
-            self._held += ACKNOWLEDGE + b"\n"
-            self._flush()
-        self._channel.recv(len(ACKNOWLEDGED))
+        with self._settling:
+            with self._lock:
+                self._is_holding = False
+                self._held += ACKNOWLEDGE + b"\n"
+                self._flush()
+            self._channel.recv(len(ACKNOWLEDGED))
+
+    def farewell(self) -> int:
+        """Say that this process leaves, and let nobody send anything after that.
+
+        Returns
+        -------
+        int
+            A descriptor by which a fork can send the last word.
+        """
+        self._lock.acquire()  # for good
+        self._held += LEAVING + b"\n"
+        self._flush()
+        return os.dup(self._channel.fileno())
 
     def _flush(self) -> None:
         self._channel.sendall(self._held)

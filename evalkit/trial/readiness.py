@@ -7,23 +7,33 @@ leaving the part out would measure something else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from evalkit.suite import AdvanceTurn, Expect, Forbid, Scenario, UserTurn
+from evalkit.suite import (
+    AdvanceTurn,
+    DeliverTurn,
+    Expect,
+    RedeliverTurn,
+    RestartTurn,
+    Scenario,
+    UserTurn,
+)
 
 LANES: Final = ("contract", "live", "quality", "imported")
 _RUN_LANES: Final = frozenset({"contract", "live"})
 
-_NOWHERE: Final = ("network", "deliver", "reply_from", "faults")
+_NOWHERE: Final = ("faults",)
 _SCENARIO_PARTS: Final = {
     # A budget guards lanes that cost something; the contract lane costs nothing.
-    "contract": (*_NOWHERE, "fixtures.database", "fixtures.http"),
-    "live": (*_NOWHERE, "fixtures", "clock", "budget"),
+    "contract": _NOWHERE,
+    "live": (*_NOWHERE, "network", "deliver", "reply_from", "fixtures", "clock", "budget"),
 }
-_TURNS: Final = {"contract": (UserTurn, AdvanceTurn), "live": (UserTurn,)}
-_EXPECT_PARTS: Final = ("database", "state", "http")
-_FORBID_PARTS: Final = ("http",)
+_TURNS: Final = {
+    "contract": (UserTurn, DeliverTurn, RedeliverTurn, AdvanceTurn, RestartTurn),
+    "live": (UserTurn, RedeliverTurn),
+}
+_EXPECT_PARTS: Final[Mapping[str, tuple[str, ...]]] = {"contract": (), "live": ("database",)}
 
 
 def unbuilt_parts(scenario: Scenario, *, lane: str) -> tuple[str, ...]:
@@ -46,20 +56,12 @@ def unbuilt_parts(scenario: Scenario, *, lane: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_missing(scenario, lane)))
 
 
-def unbuilt_checks(scenario: Scenario) -> tuple[str, ...]:
-    """Name the expectations that no grader of this version can check.
-
-    They matter for any trial, also one that was recorded elsewhere.
-    """
-    return tuple(dict.fromkeys(_missing_checks(scenario)))
-
-
 def _missing(scenario: Scenario, lane: str) -> Iterator[str]:
     yield from (f"`{part}`" for part in _SCENARIO_PARTS[lane] if _says(scenario, part))
     for turn in scenario.turns:
         if not isinstance(turn, _TURNS[lane]):
             yield f"a `{_kind(turn)}` turn"
-    yield from _missing_checks(scenario)
+    yield from _missing_checks(scenario, lane)
 
 
 def clock_parts(scenario: Scenario) -> tuple[str, ...]:
@@ -84,11 +86,10 @@ def _kind(turn: object) -> str:
     return type(turn).__name__.removesuffix("Turn").lower()
 
 
-def _missing_checks(scenario: Scenario) -> Iterator[str]:
+def _missing_checks(scenario: Scenario, lane: str) -> Iterator[str]:
     for place in (scenario, *scenario.turns):
-        yield from _asked("expect", place.expect, _EXPECT_PARTS)
-        yield from _asked("forbid", place.forbid, _FORBID_PARTS)
+        yield from _asked(place.expect, _EXPECT_PARTS[lane])
 
 
-def _asked(key: str, asked: Expect | Forbid | None, parts: Iterable[str]) -> Iterator[str]:
-    return (f"`{key}.{part}`" for part in parts if getattr(asked, part, None))
+def _asked(asked: Expect | None, parts: Iterable[str]) -> Iterator[str]:
+    return (f"`expect.{part}`" for part in parts if getattr(asked, part, None))

@@ -187,13 +187,13 @@ def test_missing_part_is_named(tmp_path: Path) -> None:
     path = tmp_path / "journey.yaml"
     path.write_text(
         "suite: s\nscenarios:\n  - id: a\n    turns: [{user: hi}, {advance: 2d}]\n"
-        "    expect: {state: {stage: done}, reply: {contains: hello}}\n"
+        "    expect: {database: [{database: a.db, query: select 1, n_rows: 1}]}\n"
         "  - id: b\n    input: hi\n    expect: {reply: {contains: hello}}\n"
     )
     done = ek.run_suite(path, agent=good, lane="live", out=tmp_path / "runs")
     assert done.record("a").status == "incomplete"
     assert "`advance` turn" in done.record("a").reason
-    assert "`expect.state`" in done.record("a").reason
+    assert "`expect.database`" in done.record("a").reason
     assert done.record("b").status == "passed"
 
 

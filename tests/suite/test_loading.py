@@ -176,6 +176,10 @@ SCENARIO_CASES = [
         "5: scenarios[0].canaries[0].value: reads like common words",
     ),
     (
+        "input: hi\ncanaries: [{name: address-canary-7q2m, value: ADDRESS_CANARY_7Q2M}]",
+        "5: scenarios[0].canaries[0]: its name says its value",
+    ),
+    (
         "input: hi\ncanaries: [{name: c, value: '0000-0000-0000-0001'}]",
         "5: scenarios[0].canaries[0].value: repeats the same few characters",
     ),
@@ -294,7 +298,10 @@ def test_scenario_is_refused_with_place_and_reason(tmp_path: Path, body: str, wo
             "suite: s\nagent: {command: [a], http: 'http://x'}\nscenarios: []",
             "s.yaml:2: agent: write",
         ),
-        ("suite: s\nagent: {http: {command: [a]}}\nscenarios: []", "write `command` and `port`"),
+        (
+            "suite: s\nagent: {http: {port: 80}}\nscenarios: []",
+            "write `command` or `serve`, each with `port`",
+        ),
         (
             "suite: s\nprices: {m: {input: 1}}\nscenarios: []",
             "s.yaml:2: prices.m: `output` is missing",

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from evalkit.suite import Scenario, suite_from_data
-from evalkit.trial import unbuilt_checks, unbuilt_parts
+from evalkit.trial import unbuilt_parts
 
 HTTP_FIXTURE = {"http": [{"GET https://a.example.test/x": {"status": 200, "text": "x"}}]}
+
+DATABASE = {"database": "a.db", "query": "select 1", "n_rows": 1}
 
 
 def scenario(**keys: Any) -> Scenario:
@@ -30,7 +32,6 @@ def test_a_plain_scenario_can_be_run() -> None:
         env={"A": "b"},
     )
     assert unbuilt_parts(plain, lane="live") == ()
-    assert unbuilt_checks(plain) == ()
 
 
 def test_a_lane_that_is_not_built_is_named() -> None:
@@ -41,12 +42,13 @@ def test_a_lane_that_is_not_built_is_named() -> None:
 def test_the_contract_lane_has_a_clock_and_files() -> None:
     """The sandbox gives what the live lane lacks; a budget guards only what costs something."""
     staged = scenario(
-        turns=[{"user": "a"}, {"advance": "2d"}],
+        turns=[{"user": "a"}, {"advance": "2d"}, {"restart": "kill"}],
         clock="2026-01-05T09:00:00Z",
         budget={"model_calls": 3},
     )
     assert unbuilt_parts(staged, lane="contract") == ()
-    assert unbuilt_parts(staged, lane="live") == ("`clock`", "`budget`", "a `advance` turn")
+    turns = ("a `advance` turn", "a `restart` turn")
+    assert unbuilt_parts(staged, lane="live") == ("`clock`", "`budget`", *turns)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +60,22 @@ def test_the_contract_lane_has_a_clock_and_files() -> None:
         ({"budget": {"model_calls": 3}}, "`budget`"),
         ({"turns": [{"user": "a"}, {"advance": "2d"}]}, "a `advance` turn"),
         ({"turns": [{"user": "a"}, {"restart": "kill"}]}, "a `restart` turn"),
-        ({"turns": [{"user": "a"}, {"redeliver": 1}]}, "a `redeliver` turn"),
-        ({"expect": {"state": {"a.b": 1}}}, "`expect.state`"),
-        ({"turns": [{"user": "a", "expect": {"state": {"a": 1}}}]}, "`expect.state`"),
+        (
+            {
+                "turns": [{"deliver": {"http": "POST /in"}}, {"redeliver": 1}],
+                "expect": {"tools": []},
+            },
+            "a `deliver` turn",
+        ),
+        (
+            {
+                "deliver": {"http": "POST /in", "text": "{text}"},
+                "expect": {"log": {"contains": "x"}},
+            },
+            "`deliver`",
+        ),
+        ({"expect": {"database": [DATABASE]}}, "`expect.database`"),
+        ({"turns": [{"user": "a", "expect": {"database": [DATABASE]}}]}, "`expect.database`"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -69,7 +84,8 @@ def test_a_part_that_is_not_built_is_named(keys: dict[str, Any], part: str) -> N
     assert part in unbuilt_parts(scenario(**keys), lane="live")
 
 
-def test_a_check_that_is_not_built_matters_for_recorded_trials_too() -> None:
-    """An expectation that nobody can check is named wherever the trial comes from."""
-    assert unbuilt_checks(scenario(expect={"state": {"a": 1}})) == ("`expect.state`",)
-    assert unbuilt_checks(scenario(clock="2026-01-05T09:00:00Z")) == ()
+def test_databases_and_states_are_there_in_the_contract_lane() -> None:
+    """The sandbox has them, and an agent tells its state in the live lane as well."""
+    asked = scenario(expect={"database": [DATABASE], "state": {"a": 1}})
+    assert unbuilt_parts(asked, lane="contract") == ()
+    assert unbuilt_parts(scenario(expect={"state": {"a": 1}}), lane="live") == ()

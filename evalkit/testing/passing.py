@@ -1,4 +1,4 @@
-"""For tests of your own: assertions that say why.
+"""Assertions that say why.
 
 The fixture that runs suites inside of tests is :mod:`evalkit.pytest_plugin`'s.
 """
