@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evalkit.cli.app import FAILED, PASSED
+from evalkit.cli.hiding import checked, hidden_events, hiding_of, reveal_option
 from evalkit.cli.paths import run_folder
 from evalkit.terminal import columns, one_line, printable
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from evalkit.diffing import Difference
     from evalkit.ledger import Event
     from evalkit.results import Run
+    from evalkit.scanning import Hiding
 
 _BEFORE = 30
 """Characters of a text shown before the place where it differs."""
@@ -34,19 +37,20 @@ _BEFORE = 30
     help="Compare in an order without chance, with ids renumbered: for parallel agents.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+@reveal_option
 def diff(first: Path, second: Path, scenario: str | None, **options: Any) -> int:
     """Show the first event that differs in a trial of RUN_A and RUN_B, real times apart.
 
     Without SCENARIO, list the trials whose ledgers differ. Exits with 0 if
-    nothing differs, with 1 if something does.
+    nothing differs, with 1 if something does. A canary is named in place of its value.
     """
     from evalkit.results import load_run
 
     runs = load_run(run_folder(first)), load_run(run_folder(second))
-    trial = options.pop("trial")
+    trial, reveal = options.pop("trial"), options.pop("reveal")
     if scenario is None:
         return _diff_runs(runs, **options)
-    return _diff_trial(runs, scenario, trial, **options)
+    return _diff_trial(runs, scenario, trial, hiding=hiding_of(runs, reveal=reveal), **options)
 
 
 def _diff_runs(runs: tuple[Run, Run], *, canonical: bool, as_json: bool) -> int:
@@ -69,7 +73,13 @@ def _diff_runs(runs: tuple[Run, Run], *, canonical: bool, as_json: bool) -> int:
 
 
 def _diff_trial(
-    runs: tuple[Run, Run], scenario: str, trial: int, *, canonical: bool, as_json: bool
+    runs: tuple[Run, Run],
+    scenario: str,
+    trial: int,
+    *,
+    hiding: Hiding,
+    canonical: bool,
+    as_json: bool,
 ) -> int:
     from evalkit.diffing import first_difference, leaves_that_differ
     from evalkit.publishing import for_log
@@ -77,17 +87,40 @@ def _diff_trial(
     ledgers = [run.ledger(scenario, trial) for run in runs]
     found = first_difference(*ledgers, in_canonical_order=canonical)
     leaves = leaves_that_differ(*ledgers, in_canonical_order=canonical) if found else []
+    # Only now: values that differ in nothing but their writing differ, too.
+    found, leaves = _hidden(found, hiding), hiding.json(leaves)
     if as_json:
         told = {"scenario": scenario, "trial": trial, "n_leaves": len(leaves), "leaves": leaves}
         difference = None if found is None else _difference_json(found)
-        click.echo(json.dumps(told | {"first": difference}, indent=2, default=str))
+        text = json.dumps(told | {"first": difference}, indent=2, default=str)
+        click.echo(checked(text, hiding))
     elif found is None:
         click.echo(printable(f"{scenario}, trial {trial}: same, {len(ledgers[0])} events"))
     else:
-        click.echo(printable(f"{scenario}, trial {trial}: {_where(found)}"))
+        head = printable(f"{scenario}, trial {trial}: {_where(found)}")
         lines = [*_lines(found), "", f"{len(leaves)} values differ in all"]
-        click.echo(for_log("\n".join(lines)))
+        text = checked("\n".join([head, *lines]), hiding)
+        click.echo(for_log(text))
     return FAILED if found else PASSED
+
+
+def _hidden(found: Difference | None, hiding: Hiding) -> Difference | None:
+    """Hide the values of canaries in all that is shown of a difference."""
+    if found is None:
+        return None
+    first, second = (
+        None if event is None else hidden_events([event], hiding)[0]
+        for event in (found.first, found.second)
+    )
+    one, other = map(hiding.json, found.values)
+    return replace(
+        found,
+        first=first,
+        second=second,
+        path=hiding.text(found.path),
+        values=(one, other),
+        context=tuple(hidden_events(found.context, hiding)),
+    )
 
 
 def _where(found: Difference) -> str:

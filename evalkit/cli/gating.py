@@ -83,5 +83,5 @@ def gate(run: Path, **options: Any) -> int:
     outputs.prepare()
     loaded = load_run(run_folder(run))
     verdict = decide(loaded, **options)
-    outputs.say(str(verdict))
+    outputs.say(str(verdict), [loaded])
     return outputs.publish([loaded], verdict=verdict) or verdict.exit_code

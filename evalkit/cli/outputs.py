@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from evalkit.cli.app import INCOMPLETE, PASSED
+from evalkit.errors import ReportError
 
 if TYPE_CHECKING:
     from evalkit.publishing import GateVerdict
     from evalkit.results import Run
+    from evalkit.scanning import Hiding
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -85,12 +87,14 @@ class Outputs:
         if self.junit is not None:
             clear_target(self.junit)
 
-    def say(self, text: str) -> None:
-        """Print text for people; on a runner, such that it cannot give it orders."""
+    def say(self, text: str, runs: Sequence[Run] = ()) -> None:
+        """Print text about runs for people; on a runner, such that it cannot give it orders."""
+        from evalkit.canaries import canaries_of, without_canaries
         from evalkit.publishing import for_log
 
         if not self.as_json:
-            click.echo(for_log(text))
+            lines = without_canaries(text.split("\n"), canaries_of(runs).hiding)
+            click.echo(for_log("\n".join(lines)))
 
     def publish(self, runs: Sequence[Run], *, verdict: GateVerdict | None = None) -> int:
         """Write everything that is wanted beside the text.
@@ -106,35 +110,55 @@ class Outputs:
         -------
         int
             0, or 2 where something could not be written: a result that nobody can
-            read is none.
+            read is none. A canary's value is never written: what cannot be hidden is
+            such a case.
         """
         try:
             self._publish(runs, verdict)
+        except ReportError as error:
+            click.echo(f"evalkit: {error}", err=True)
+            return INCOMPLETE
         except OSError as error:
             click.echo(f"evalkit: {error.filename or 'output'}: {error.strerror}", err=True)
             return INCOMPLETE
         return PASSED
 
     def _publish(self, runs: Sequence[Run], verdict: GateVerdict | None) -> None:
+        from evalkit.canaries import canaries_of
         from evalkit.publishing import junit_xml, runs_json, write_file
 
+        # Records have no values any more; names of suites, scenarios and tags may.
+        hiding = canaries_of(runs).hiding
         if self.as_json:
-            told = json.dumps(runs_json(runs, verdict=verdict), indent=2, allow_nan=False)
+            figures = hiding.json(runs_json(runs, verdict=verdict))
+            told = _clean(json.dumps(figures, indent=2, allow_nan=False), hiding, "the JSON")
             # Equal as JSON, and no order to a runner that reads the log.
             click.echo(told.replace("##[", "##\\u005b"))
         if self.junit is not None:
-            write_file(self.junit, junit_xml(runs, verdict=verdict))
+            xml, _ = hiding.document(junit_xml(runs, verdict=verdict).decode())
+            write_file(self.junit, _clean(xml, hiding, str(self.junit)).encode())
         if self.is_on_github:
-            _tell_github(runs, verdict)
+            _tell_github(runs, verdict, hiding)
 
 
-def _tell_github(runs: Sequence[Run], verdict: GateVerdict | None) -> None:
+def _clean(text: str, hiding: Hiding, what: str) -> str:
+    """Give a text back, if it holds no value of a canary; else nothing may be written."""
+    if left := hiding.found(text):
+        raise ReportError(
+            f"{what} would hold {left} in a way that cannot be hidden; it was not written"
+        )
+    return text
+
+
+def _tell_github(runs: Sequence[Run], verdict: GateVerdict | None, hiding: Hiding) -> None:
     """Append to the step's summary; annotations go to stderr, for stdout may be JSON."""
+    from evalkit.canaries import without_canaries
     from evalkit.publishing import append_summary, github_annotations, github_summary
     from evalkit.publishing.github import MAX_BYTES
 
-    for line in github_annotations(runs, verdict=verdict):
-        click.echo(line, err=True)
+    notes = "\n".join(without_canaries(github_annotations(runs, verdict=verdict), hiding))
+    if notes:
+        click.echo(_clean(notes, hiding, "the annotations"), err=True)
     target = os.environ.get("GITHUB_STEP_SUMMARY")
     if not target:
         click.echo("evalkit: no step summary: GITHUB_STEP_SUMMARY names no file", err=True)
@@ -142,7 +166,8 @@ def _tell_github(runs: Sequence[Run], verdict: GateVerdict | None) -> None:
     path = Path(target)
     room = MAX_BYTES - (path.stat().st_size if path.exists() else 0)
     text = github_summary(runs, verdict=verdict, max_bytes=room)
+    text = "\n".join(without_canaries(text.split("\n"), hiding))
     if len(text.encode("utf-8", "backslashreplace")) >= room:
         click.echo("evalkit: no step summary: the step has filled it already", err=True)
         return
-    append_summary(path, text)
+    append_summary(path, _clean(text, hiding, "the step summary"))

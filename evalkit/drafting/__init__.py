@@ -7,14 +7,8 @@ nothing here runs them.
 
 from __future__ import annotations
 
-from evalkit.drafting.drafts import (
-    Draft,
-    DraftedSuite,
-    LeftOut,
-    Undraftable,
-    draft_scenario,
-    draft_suite,
-)
+from evalkit.drafting.draft import Draft, LeftOut, Undraftable
+from evalkit.drafting.drafts import DraftedSuite, draft_scenario, draft_suite
 from evalkit.drafting.files import write_drafts
 
 __all__ = [

@@ -8,16 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from evalkit.drafting.draft import Draft, LeftOut, Undraftable
+from evalkit.drafting.hiding import all_planted, hiding_of, without_values
 from evalkit.drafting.proposing import Proposal, circumstances_of, propose, scripts_of
 from evalkit.drafting.recorded import Note, Recorded, RecordedTurn, read_recorded, usable_turns
-from evalkit.drafting.yaml_text import comment, key_lines, scenario_lines
+from evalkit.drafting.yaml_text import comment, key_lines
 from evalkit.errors import LedgerError, SuiteError, TraceError, UsageError
 from evalkit.grade import STATUSES, Status
 from evalkit.importers.writing import SUITE_FILE
 from evalkit.ledger import JSON, encode
 from evalkit.results import Run, TrialRecord, load_run
+from evalkit.scanning import Hiding, hiding_for
 from evalkit.suite import AgentEntry, Scenario, Suite, parse_suite, suite_from_data
 from evalkit.suite.yaml_reader import parse_yaml
 
@@ -26,43 +29,6 @@ Which: TypeAlias = Status | Literal["any"]
 
 _MAX_ID: Final = 80
 """Characters of an id before its number."""
-
-
-class Undraftable(UsageError):
-    """A trial that no scenario can be drafted from; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A scenario drafted from a trial."""
-
-    id: str
-    scenario: str
-    """Where it comes from: the run's scenario."""
-    trial: int
-    data: dict[str, JSON]
-    """The scenario, in the form that a suite file has."""
-    notes: tuple[Note, ...]
-    about: tuple[str, ...]
-    """What stands above it: run, trial, status, reason."""
-
-    @property
-    def review(self) -> tuple[str, ...]:
-        """What a person has to decide; each stands in the text, marked REVIEW."""
-        return tuple(note.text for note in self.notes if note.needs_review)
-
-    @property
-    def lines(self) -> list[str]:
-        """The scenario as lines of a suite file, two spaces in."""
-        return scenario_lines(self.data, about=self.about, notes=self.notes)
-
-
-class LeftOut(NamedTuple):
-    """A trial without a draft of its own, and why."""
-
-    scenario: str
-    trial: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +144,8 @@ class _Drafting:
     def __init__(self, run: Run | str | PathLike[str], suite: Source) -> None:
         self._run = run if isinstance(run, Run) else load_run(run)
         self._gold = _gold_of(self._run, suite)
+        self._known = hiding_for(all_planted(self._gold.values()))
+        self._is_own = suite is None
         self._taken: Counter[str] = Counter()
 
     def records(self, status: str, scenario: str | None, *, trial: int | None) -> list[TrialRecord]:
@@ -204,7 +172,7 @@ class _Drafting:
             try:
                 draft = self.draft(*key)
             except (Undraftable, LedgerError, TraceError) as error:
-                undrafted.append(LeftOut(*key, str(error)))
+                undrafted.append(LeftOut(*key, self._known.text(str(error))))
                 continue
             earlier = drafts.setdefault(_situation(draft), draft)
             if earlier is not draft:
@@ -224,7 +192,7 @@ class _Drafting:
         gold = self._gold.get(scenario)
         recorded = read_recorded(self._run.ledger(scenario, trial), gold)
         recorded = usable_turns(recorded, is_import=self._run.manifest.lane == "imported")
-        if all(turn.advance_s is not None for turn in recorded.turns):
+        if all(turn.is_silent for turn in recorded.turns):
             raise Undraftable("no user turn with an answer: nothing was said, or nothing recorded")
         proposal = propose(recorded, gold)
         model = _Scripts(gold)
@@ -233,8 +201,17 @@ class _Drafting:
         data |= {key: part for key, part in _whole(proposal) if part}
         notes = _placed([*recorded.notes, *model.notes, *proposal.notes], data)
         draft = Draft(data["id"], scenario, trial, data, notes, _about(self._run, record))
+        draft = without_values(draft, self._hiding(record))
         _check(draft)
         return draft
+
+    def _hiding(self, record: TrialRecord) -> Hiding:
+        """Give what hides canaries: those of the whole suite, for agents mix things up."""
+        gold = self._gold.get(record.scenario)
+        planned = self._run.manifest.plan
+        was = next((entry.hash for entry in planned if entry.id == record.scenario), "")
+        is_changed = self._is_own and gold is not None and gold.hash != was
+        return hiding_of(record, () if is_changed else tuple(self._gold.values()))
 
     def _id(self, record: TrialRecord) -> str:
         """Name a scenario after its trial; no two alike, also where case does not count."""
@@ -296,6 +273,9 @@ def _turns(recorded: Recorded, proposal: Proposal, scripts: _Scripts) -> list[di
             continue
         script = scripts.of(turn)
         model = {} if script is None else {"model": script}
+        if turn.restart is not None:
+            turns.append({"restart": turn.restart, **(model if turn.steps else {}), **own})
+            continue
         turns.append({"user": turn.user, **model, **own})
     return turns
 
@@ -338,7 +318,7 @@ def _about(run: Run, record: TrialRecord) -> tuple[str, ...]:
 def _situation(draft: Draft) -> bytes:
     """Give what two drafts of the same situation have in common: the input and the calls."""
     turns = draft.data.get("turns") or [{"user": draft.data["input"], **draft.data}]
-    said = (turn.get("user", turn.get("advance")) for turn in turns)
+    said = (turn.get("user", turn.get("advance", turn.get("restart"))) for turn in turns)
     scripts = (_without_texts(turn.get("model")) for turn in turns)
     return encode([*zip(said, scripts, strict=True)])
 

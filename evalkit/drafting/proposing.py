@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from evalkit.drafting.recorded import Note, Recorded, written_tool
+from evalkit.drafting.recorded import Happens, Note, Recorded, written_tool
 from evalkit.ledger import JSON, encode
 from evalkit.matching.compiling import write_pattern
 from evalkit.suite import (
@@ -18,6 +18,7 @@ from evalkit.suite import (
     CallExpect,
     Expect,
     Forbid,
+    RestartTurn,
     Scenario,
     ToolsExpect,
     Turn,
@@ -98,13 +99,15 @@ def _take_gold(proposal: Proposal, gold: Scenario, recorded: Recorded) -> None:
         proposal.notes.append(Note("expect", text))
 
 
-def _happens(turn: Turn) -> str | float | None:
+def _happens(turn: Turn) -> Happens | None:
     """Say what a turn of a suite is, as a recorded one says it; ``None`` for other kinds."""
     match turn:
         case UserTurn():
             return turn.user
         case AdvanceTurn():
             return turn.advance_s
+        case RestartTurn():
+            return "restart", turn.restart
     return None
 
 

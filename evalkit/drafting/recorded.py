@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
-from typing import Any, Final, NamedTuple
+from itertools import chain, repeat
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from evalkit.ledger import JSON, Event
 from evalkit.reading import trace_of
@@ -33,6 +33,10 @@ class Note(NamedTuple):
     """Whether a person has to decide something."""
 
 
+Happens: TypeAlias = str | float | tuple[str, str]
+"""What a turn is, to be compared with another one's."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
     """What the user said, and what the model answered until the agent was done."""
@@ -46,10 +50,19 @@ class RecordedTurn:
     """Name of the script that each step came from; empty where there was none."""
     advance_s: float | None = None
     """By how much the clock moved, in a turn in which nobody spoke."""
+    restart: str | None = None
+    """How the agent was restarted, in a turn of its own."""
 
     @property
-    def happens(self) -> str | float:
-        """What the turn is: what the user says, or how far the clock moves."""
+    def is_silent(self) -> bool:
+        """Whether nobody spoke."""
+        return self.advance_s is not None or self.restart is not None
+
+    @property
+    def happens(self) -> Happens:
+        """What the turn is: what the user says, how far the clock moves, or a restart."""
+        if self.restart is not None:
+            return "restart", self.restart
         return self.user if self.advance_s is None else self.advance_s
 
 
@@ -86,9 +99,14 @@ def read_recorded(events: Sequence[Event], gold: Scenario | None = None) -> Reco
         recorded = Recorded(trace, turns)
     else:
         recorded = _TraceReader(trace).recorded()
-    moved = [event.data.get("advance_s") for event in events if event.kind == "turn"]
-    timed = zip_longest(recorded.turns, moved[: len(recorded.turns)])
-    return replace(recorded, turns=tuple(replace(turn, advance_s=s) for turn, s in timed))
+    begun = [event.data for event in events if event.kind == "turn" and "again" not in event.data]
+    told = chain(begun, repeat({}))
+    return replace(recorded, turns=tuple(map(_with_kind, recorded.turns, told)))
+
+
+def _with_kind(turn: RecordedTurn, told: Mapping[str, JSON]) -> RecordedTurn:
+    """Add what happened in a turn in which nobody spoke."""
+    return replace(turn, advance_s=told.get("advance_s"), restart=told.get("restart"))
 
 
 def written_tool(name: str, args: Mapping[str, JSON]) -> JSON:

@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from evalkit.errors import EvalkitError, ReportError
-from evalkit.graders import planted_in
-from evalkit.results import Run, load_run
-from evalkit.scanning import hiding_for
-
-_GRADER = "canary"
+from evalkit.canaries import canaries_of
+from evalkit.errors import ReportError
+from evalkit.results import load_run
 
 
 def guard_report(page: Path, sources: Iterable[str]) -> None:
@@ -34,37 +31,17 @@ def guard_report(page: Path, sources: Iterable[str]) -> None:
         If the values are not known, or one cannot be hidden.
     """
     runs = [load_run(source) for source in sources if (Path(source) / "manifest.json").is_file()]
-    planted = tuple(dict.fromkeys(one for run in runs for one in _planted(run)))
-    if not planted:
+    canaries = canaries_of(runs)
+    if canaries.unknown:
+        raise ReportError(
+            f"{canaries.unknown}, so nobody can tell whether the report holds their values; "
+            "put the suite back, or grade again with: evalkit grade RUN --suite SUITE"
+        )
+    if not canaries.planted:
         return
     markup = page.read_text(encoding="utf-8")
-    hidden, left = hiding_for(planted).document(markup)
+    hidden, left = canaries.hiding.document(markup)
     if left:
         raise ReportError(f"the report would hold {left}; it was not written")
     if hidden != markup:
         page.write_text(hidden, encoding="utf-8")
-
-
-def _planted(run: Run) -> tuple[tuple[str, str], ...]:
-    """Give the canaries of a run, from its suite as it was."""
-    from evalkit.run.loading import load_suite
-
-    searched = {
-        record.scenario
-        for record in run.records
-        if any(grade.grader == _GRADER for grade in record.grades)
-    }
-    path = run.manifest.suite_path
-    try:
-        suite = load_suite(path) if path else ()
-    except EvalkitError:
-        suite = ()
-    known = {scenario.hash: scenario for scenario in suite}
-    meant = [entry for entry in run.manifest.plan if entry.id in searched]
-    if any(entry.hash not in known for entry in meant):
-        raise ReportError(
-            f"run {run.id} has canaries, and its suite ({path or 'made in memory'}) is gone or "
-            "has changed since, so nobody can tell whether the report holds their values; "
-            "put the suite back, or grade again with: evalkit grade RUN --suite SUITE"
-        )
-    return tuple(pair for scenario in suite for pair in planted_in(scenario))

@@ -43,11 +43,13 @@ class Hiding:
         if not self._names:
             return text
         told = self._pattern.sub(self._named, text)
-        found = self._found(told)
+        found = self.found(told)
         return f"[withheld: it holds {found}]" if found else told
 
     def json(self, value: Any) -> Any:
         """Hide the values in every text of JSON data, keys too."""
+        if not self._names:
+            return value
         match value:
             case str():
                 return self.text(value)
@@ -74,22 +76,24 @@ class Hiding:
         if not self._names:
             return markup, ""
         told = self._pattern.sub(self._named, markup)
-        if not self._found(told):
+        if not self.found(told):
             return told, ""
         told = re.sub(r"(?<=>)[^<>]+", self._withheld, told)
-        return told, self._found(told)
+        return told, self.found(told)
 
     def _withheld(self, found: re.Match[str]) -> str:
         """Withhold a text between two tags, if it holds a value."""
         text = found[0]
-        return html.escape(self.text(text), quote=False) if self._found(text) else text
+        return html.escape(self.text(text), quote=False) if self.found(text) else text
 
     def _named(self, match: re.Match[str]) -> str:
         name = self._names.get(match[0].casefold())
         return f"[canary {name}]" if name else "[canary]"
 
-    def _found(self, text: str) -> str:
-        """Name what values a text holds; empty if none."""
+    def found(self, text: str) -> str:
+        """Name what values a text holds, in any writing; empty if none."""
+        if not self._names:
+            return ""
         hits = self._scanner.scan(text).hits
         return ", ".join(f"canary {hit.canary!r} ({hit.form})" for hit in hits)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from evalkit.scanning.escapes import unescaped
@@ -143,14 +144,10 @@ class _Decoded(NamedTuple):
 
 def _decoded(runs: Sequence[bytes], start: int, codec: _Codec) -> _Decoded:
     """Decode all runs at once, each from one of its first characters on."""
-    groups: list[bytes] = []
-    ends: list[int] = []
-    end = 0
-    for run in runs:
-        rest = -(len(run) - start) % codec.n_characters
-        groups.append(run[start:] + codec.filler * rest)
-        end += len(groups[-1]) // codec.n_characters * codec.n_bytes
-        ends.append(end)
+    size = codec.n_characters
+    fillers = [codec.filler * (-(length - start) % size) for length in range(size)]
+    groups = [run[start:] + fillers[len(run) % size] for run in runs]
+    ends = [end // size * codec.n_bytes for end in accumulate(map(len, groups))]
     return _Decoded(codec.decode(b"".join(groups)), ends)
 
 
@@ -176,7 +173,7 @@ def _texts(decoded: _Decoded) -> Iterator[tuple[int, int]]:
     for end in decoded.ends:
         if slips.count(1, start, end) <= (end - start) // 16:
             yield start, end
-        else:
+        elif end - start >= _BLOCK:
             yield from _clean_parts(slips, start, end)
         start = end
 

@@ -7,15 +7,17 @@ encoders differ in them. What is left of two spellings of one value is the same.
 
 from __future__ import annotations
 
-import re
+import codecs
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyz"
 _KEPT: Final = _LETTERS + _LETTERS.upper() + b"0123456789"
 _DROPPED: Final = bytes(set(range(256)) - set(_KEPT))
 _LOWER: Final = bytes.maketrans(_LETTERS.upper(), _LETTERS)
-_FOREIGN: Final = re.compile(r"[^\x00-\x7f]+")
+_AS_PLAIN: Final = "evalkit.plain"
+"""Name of what encodes foreign characters; a codec skips all others fast."""
 
 _LOOK_ALIKES: Final = (
     # Cyrillic, Greek, Armenian and others, beside the Latin letters that they pass for.
@@ -38,7 +40,8 @@ def _plain_letters() -> dict[int, str | int]:
     return found
 
 
-_PLAIN: Final = _plain_letters()
+_PLAIN_LETTERS: Final = _plain_letters()
+_FEW: Final = 2
 
 
 def squash(text: str | bytes) -> bytes:
@@ -53,12 +56,26 @@ def squash(text: str | bytes) -> bytes:
     """
     if isinstance(text, bytes):
         return text.translate(_LOWER, _DROPPED)
-    if not text.isascii():
-        text = _FOREIGN.sub(_as_plain, text)
-    return text.encode("ascii", "ignore").translate(_LOWER, _DROPPED)
+    return text.encode("ascii", _AS_PLAIN).translate(_LOWER, _DROPPED)
 
 
-def _as_plain(foreign: re.Match[str]) -> str:
-    """Write foreign characters in ASCII as far as they stand for it; others are dropped later."""
+def _as_plain(error: UnicodeError) -> tuple[bytes, int]:
+    """Write foreign characters in ASCII as far as they stand for it; the others are dropped."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    foreign = error.object[error.start : error.end]
+    plain = _few_plain if len(foreign) <= _FEW else _plain
+    return plain(foreign), error.end
+
+
+def _plain(foreign: str) -> bytes:
     # Decomposed, an accent is a character of its own, which is dropped as well.
-    return unicodedata.normalize("NFKD", foreign[0].translate(_PLAIN)).translate(_PLAIN)
+    written = unicodedata.normalize("NFKD", foreign.translate(_PLAIN_LETTERS))
+    return written.translate(_PLAIN_LETTERS).encode("ascii", "ignore")
+
+
+_few_plain: Final = lru_cache(maxsize=4096)(_plain)
+"""Noise is full of single foreign characters, and they come again."""
+
+
+codecs.register_error(_AS_PLAIN, _as_plain)

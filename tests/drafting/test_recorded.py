@@ -306,19 +306,21 @@ def test_a_conversation_without_a_user_is_not_drafted(
 
 
 def test_turns_in_which_the_clock_moves_are_kept(recorded_run: Callable[..., Run]) -> None:
-    """A journey's `advance` stands between what the user says, and is no empty user turn."""
+    """`advance` and `restart` stand between what the user says, and are no empty user turns."""
     events: list[Event] = []
     recorder = Recorder(events.append)
     recorder.start(scenario="talk", trial=0, lane="contract")
     recorder.turn("one")
     recorder.answer(Trace.from_calls([], "1"))
     recorder.turn("", advance_s=3600.0)
+    recorder.turn("", restart="kill")
     recorder.turn("two")
     recorder.answer(Trace.from_calls(["x"], "2"))
     recorder.end(Ending())
     draft = draft_scenario(recorded_run(events), "talk")
     turns = draft.data["turns"]
-    assert [turn.get("user", turn.get("advance")) for turn in turns] == ["one", 3600.0, "two"]
+    assert [turn.get("user", turn.get("advance")) for turn in turns] == ["one", 3600.0, None, "two"]
+    assert turns[2] == {"restart": "kill"}
     assert "model" not in turns[1]
 
 
