@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import bench_career
 import bench_contract
 import bench_frames
 import bench_import
@@ -122,6 +123,12 @@ def test_a_contract_trial_is_sooner_done_than_the_peers_mock(contract: Answers) 
         pytest.skip("two processors at rest are needed to time two trials in flight")
     limit = contract["peer"]["wall_ms"] * bench_contract.WALL_LIMIT
     assert contract["contract"]["more_wall_ms"] <= limit * SLACK
+
+
+def test_a_turn_of_the_career_copilot_costs_little() -> None:
+    """With HTTP, SQLite and restarts, a turn takes at most 60 ms of CPU."""
+    figures = bench_career.measure(3, best=True)
+    assert figures["turn_cpu_ms"] <= _allowed(bench_career.LIMIT_MS)
 
 
 def test_frames_of_a_thousand_trials_stay_within_their_limits() -> None:
