@@ -134,9 +134,16 @@ def _executed(script: str, now: datetime) -> bytes:
             raise _located(script, now) or FixtureProblem(_said(error)) from error
         if connection.in_transaction:
             raise FixtureProblem("leaves a transaction open: add COMMIT", script.count("\n") + 1)
+        # What nothing was ever written to has no bytes; this writes a database without tables.
+        connection.execute(f"PRAGMA user_version = {_user_version(connection)}")
         content = connection.serialize()
     _check_size(content)
     return content
+
+
+def _user_version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
 
 
 def _fresh(now: datetime) -> sqlite3.Connection:

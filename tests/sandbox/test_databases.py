@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,20 @@ def test_script_is_made_the_same_each_time_at_the_scenarios_time(tmp_path: Path)
     rows = answer(content, "SELECT DISTINCT at FROM notes").rows
     assert rows == (("2030-05-01 12:00:00",),)
     assert table_names(content) == ["notes"]
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["", "-- nothing yet\n", "PRAGMA user_version = 7;"],
+    ids=["empty", "comment", "version"],
+)
+def test_script_that_makes_no_table_makes_a_database(tmp_path: Path, script: str) -> None:
+    """The agent may make its own tables in it."""
+    content = database_bytes(write(tmp_path, script), now=datetime(2030, 5, 1, tzinfo=UTC))
+    assert content.startswith(b"SQLite format 3")
+    with closing(open_copy(content)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    assert version == (7 if "7" in script else 0)
 
 
 def test_sqlite_file_is_taken_as_it_is(tmp_path: Path) -> None:
