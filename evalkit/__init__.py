@@ -7,6 +7,8 @@ A map of the package, top down:
 ``drafting``      a recorded trial -> a scenario
 ``baselines``     several runs, sealed, for a gate to compare with
 ``diffing``       where two trials differ
+``mutation``      does a suite notice what is broken?
+``testing``       for tests of your own; kill an agent at every moment
 ``gating``        is it good enough, is it worse than the baseline? verdict + reasons
 ``reporting``     notebooks -> self-contained HTML
 ``importers``     other tools' traces -> a run
@@ -16,6 +18,7 @@ A map of the package, top down:
 ``agents``        how an agent is reached
 ``sandbox``       fresh processes, in rooms of their own
 ``gateway``       the scripted model
+``outside``       what answers the agent's own requests
 ``stats``         rates, intervals, pass@k, pass^k: frames in, frames out
 ``suite``         the suite file: models, checks, hashes, JSON Schema
 ``trace``         what a trial did, as frozen records
